@@ -1,0 +1,27 @@
+"""Longpole names the wait that holds up an AI job."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from longpole.pipeline.run import Run
+    from longpole.pipeline.run import open_run as open
+
+__all__ = ["Run", "open"]
+
+_HOMES = {"Run": ("longpole.pipeline.run", "Run"), "open": ("longpole.pipeline.run", "open_run")}
+
+
+def __getattr__(name: str) -> Any:
+    """Resolve public names when they are first used, so that importing the package loads nothing heavy."""
+    if name not in _HOMES:
+        msg = f"module 'longpole' has no attribute {name!r}"
+        raise AttributeError(msg)
+    module, attribute = _HOMES[name]
+    return getattr(import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return __all__
