@@ -1,0 +1,130 @@
+"""Turn what went wrong while reading into findings, and refuse what no figure may be taken from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from longpole.errors import NotATraceError, TwoWritersError
+from longpole.readers.kineto.event import KIND_OF_CATEGORY
+from longpole.readers.kineto.recovery import looks_like_two_writers
+from longpole.timeline.columns import HOST_KINDS
+from longpole.timeline.integrity import CODES, Example, Finding, Severity
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longpole.readers.kineto.begin_end import Paired
+    from longpole.readers.kineto.raw import RawTrace
+    from longpole.readers.kineto.read import Break
+    from longpole.readers.kineto.recovery import Damage
+
+_LOSSES: Final = frozenset({"json.element.unreadable", "json.cut", "container.cut", "container.corrupt"})
+
+
+class Complaints:
+    """Collects the findings of one rank of a file."""
+
+    def __init__(
+        self, path: str, raw: RawTrace, rank: int | None = None, inherited: list[Finding] | None = None
+    ) -> None:
+        self.path = path
+        self.raw = raw
+        self.rank = rank
+        self.findings: list[Finding] = list(inherited or [])
+
+    def for_rank(self, rank: int | None) -> Complaints:
+        """Return a collector for one rank, with the file's own findings first."""
+        own = Complaints(self.path, self.raw, rank, self.findings)
+        own._of_decoding()
+        return own
+
+    def rows(
+        self,
+        code: str,
+        severity: Severity,
+        rows: NDArray[np.int64] | NDArray[np.intp],
+        voids: list[str],
+        excess_ns: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Complain of spans of the file, if there are any."""
+        if len(rows) == 0:
+            return
+        event = int(self.raw.span["event"][rows[0]])
+        name = self.raw.names[int(self.raw.span["name"][rows[0]])]
+        message = f"{len(rows):,} {CODES[code]}, the first one {name[:80]!r} (event {event:,})"
+        if excess_ns is not None:
+            message += f"; cut where their stream goes on, {int(excess_ns.sum()):,} ns left out"
+        self._add(code, severity, len(rows), Example(self.path, event), message, voids)
+
+    def edges(self, paired: Paired) -> None:
+        """Complain of begin and end events without a partner."""
+        for code, events in (("event.unmatched_end", paired.extra_ends), ("event.unfinished", paired.unfinished)):
+            if events:
+                message = f"{len(events):,} {CODES[code]}, the first one event {events[0]:,}"
+                self._add(code, "note", len(events), Example(self.path, events[0]), message, [])
+
+    def refuse_no_timed_event(self) -> None:
+        """Refuse a file without a single complete event.
+
+        Raises:
+            NotATraceError: There is none.
+        """
+        raw = self.raw
+        if raw.span and len(raw.span["start_ns"]):
+            return
+        n_foreign = sum(len(raw.skipped.get(reason, ())) for reason in ("not_an_object", "no_phase"))
+        if not raw.header and n_foreign == raw.n_events and (raw.n_events or raw.damages):
+            found = f"a list of {raw.n_events:,} elements, none of them an event of a profiler"
+            found = found if raw.n_events else "no list of events, only text behind a bracket"
+            raise NotATraceError.at(self.path, None, found, "Give the JSON trace of a profiler")
+        what = "no event at all" if raw.n_events == 0 else f"{raw.n_events:,} events, none of them timed"
+        hint = "The profiler recorded nothing (an idle moment, or the wrong activities were chosen)"
+        raise NotATraceError.at(self.path, None, f"no timed events: {what}", hint)
+
+    def refuse_two_writers(self, breaks: list[Break]) -> None:
+        """Refuse a file into which two processes wrote at once.
+
+        Raises:
+            TwoWritersError: The file breaks off mid-event and goes on with another process's events.
+        """
+        if not breaks or not self.raw.span:
+            return
+        for broken in breaks:
+            before, after = self._host_pids(broken.event)
+            if looks_like_two_writers([broken.damage], before, after):
+                found = "damaged, looks like two writers: an event breaks off and another process's text goes on"
+                hint = "Have every rank write to a file of its own; no figure can be taken from this one"
+                error = TwoWritersError.at(self.path, broken.damage.byte, found, hint)
+                raise TwoWritersError(str(error))
+
+    def _host_pids(self, event: int) -> tuple[set[str], set[str]]:
+        raw = self.raw
+        hosts = [
+            code for code, category in enumerate(raw.categories) if KIND_OF_CATEGORY.get(category.lower()) in HOST_KINDS
+        ]
+        rows = np.isin(raw.span["category"], hosts)
+        pid = np.array([str(pid) for pid, _ in raw.tracks] or [""])[raw.span["track"]]
+        early = rows & (raw.span["event"] < event)
+        return set(pid[early].tolist()), set(pid[rows & ~early].tolist())
+
+    def _of_decoding(self) -> None:
+        first: dict[str, Damage] = {}
+        counts: Counter[str] = Counter()
+        for damage in self.raw.damages:
+            first.setdefault(damage.code, damage)
+            counts[damage.code] += damage.count
+        for code, damage in first.items():
+            place = f" (line {damage.line:,}, byte {damage.byte:,})" if damage.line else f" (byte {damage.byte:,})"
+            message = f"{counts[code]:,} × {CODES[code]}: {damage.message}{place}"
+            severity: Severity = "warn" if code in _LOSSES else "note"
+            self._add(code, severity, counts[code], Example(self.path, None, damage.byte, damage.line), message, [])
+        for reason, events in self.raw.skipped.items():
+            code = f"event.{reason}"
+            message = f"{len(events):,} {CODES[code]} left out, the first one event {min(events):,}"
+            self._add(code, "note", len(events), Example(self.path, min(events)), message, [])
+
+    def _add(self, code: str, severity: Severity, count: int, example: Example, message: str, voids: list[str]) -> None:
+        self.findings.append(Finding(code, severity, self.rank, count, example, message, voids))

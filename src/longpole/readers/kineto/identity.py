@@ -1,0 +1,103 @@
+"""Who recorded: rank, world, host and versions, from the header, else from the file's name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.timeline.timeline import Identity
+
+if TYPE_CHECKING:
+    from longpole.readers.kineto.raw import RawTrace
+
+_NAME_PATTERNS: Final = (
+    re.compile(r"(?:^|[^a-z])rank[-_. ]?(\d{1,6})(?!\d)", re.IGNORECASE),
+    re.compile(r"(?:^|[^a-z])worker[-_]?(\d{1,6})(?=[-_.])(?!\.\d{10})", re.IGNORECASE),
+    re.compile(r"(?:^|[^a-z])TP-(\d{1,6})(?!\d)", re.IGNORECASE),
+    re.compile(r"(?:^|[-_.])r(\d{1,6})(?=[-_.])"),
+)
+_PREFIX: Final = re.compile(r"^\s*(\[[A-Za-z_\- ]{0,16}0*(\d{1,6})\]|rank[ _]?0*(\d{1,6})[:/ ])", re.IGNORECASE)
+
+# Header fields that describe software and hardware. Everything else (users, jobs, environments) stays behind.
+_ENVIRONMENT: Final = (
+    "torch_version",
+    "cuda_runtime_version",
+    "cuda_driver_version",
+    "cupti_version",
+    "hip_runtime_version",
+    "hip_driver_version",
+    "roctracer_version",
+    "rocprofiler_version",
+    "record_shapes",
+    "with_stack",
+    "with_flops",
+    "with_modules",
+    "profile_memory",
+    "displayTimeUnit",
+)
+
+
+def find_identity(header: dict[str, Any], path: str, prefix_rank: int | None) -> Identity:
+    """Tell the rank of a record.
+
+    Args:
+        header: Top-level fields of the file.
+        path: The file; its name is asked where the header is silent.
+        prefix_rank: The rank that the process ids of a merged file name.
+    """
+    info = header.get("distributedInfo")
+    info = info if isinstance(info, dict) else {}
+    rank = prefix_rank if prefix_rank is not None else _whole(info.get("rank"))
+    world_size = _whole(info.get("world_size"))
+    if rank is None:
+        rank = _rank_in_name(PurePath(path).name)
+    groups = info.get("pg_config")
+    return Identity(
+        rank=rank if rank is not None else 0,
+        rank_assumed=rank is None,
+        world_size=world_size if world_size else None,
+        host=str(header.get("host_name", ""))[:64],
+        groups=tuple(group for group in groups if isinstance(group, dict)) if isinstance(groups, list) else (),
+    )
+
+
+def rank_prefixes(raw: RawTrace) -> dict[str, int]:
+    """Return the prefixes by which a merged file tells its ranks apart: prefix -> rank, empty for an ordinary file."""
+    found: dict[str, int] = {}
+    for pid, _ in raw.tracks:
+        match = _PREFIX.match(pid) if isinstance(pid, str) else None
+        if match:
+            found[pid[: match.end()]] = int(match[2] or match[3])
+    return dict(sorted(found.items(), key=lambda item: item[1]))
+
+
+def environment_of(header: dict[str, Any]) -> dict[str, Any]:
+    """Pick the header fields that describe software and profiler options; nothing that could be secret."""
+    chosen: dict[str, Any] = {}
+    for key in _ENVIRONMENT:
+        value = header.get(key)
+        if isinstance(value, int | float | str) and len(str(value)) <= 64:
+            chosen[key] = value
+    info = header.get("distributedInfo")
+    if isinstance(info, dict):
+        for key in ("backend", "nccl_version"):
+            if isinstance(info.get(key), str) and len(info[key]) <= 64:
+                chosen[key] = info[key]
+    return chosen
+
+
+def _rank_in_name(name: str) -> int | None:
+    for pattern in _NAME_PATTERNS:
+        match = pattern.search(name)
+        if match:
+            return int(match[1])
+    return None
+
+
+def _whole(value: Any) -> int | None:
+    if isinstance(value, str) and value.strip().isdigit() and len(value) < 10:
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9:
+        return value
+    return None

@@ -1,0 +1,143 @@
+"""Join decoded chunks into the columns of one file, with common numbers for names, threads and texts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from longpole.readers.kineto.chunk import Numbering
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from longpole.readers.kineto.chunk import Chunk
+    from longpole.readers.kineto.recovery import Damage
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_SHORT: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
+
+
+@dataclass(slots=True)
+class RawTrace:
+    """All that one file says, before any of it is interpreted.
+
+    Attributes:
+        header: Top-level fields of the file other than the events.
+        damages: Repairs and losses of the decoding, in file order.
+        n_events: Elements of the event list.
+        n_documents: JSON documents in the file.
+        names, tracks, categories, texts: What the codes of the columns stand for.
+        span, device, flow: Columns, as in Chunk, over the whole file.
+        sparse: Rare values of spans: field name -> (row, code into texts).
+        begin_end, metadata, collectives, skipped: As in Chunk.
+    """
+
+    header: dict[str, Any] = field(default_factory=dict)
+    damages: list[Damage] = field(default_factory=list)
+    n_events: int = 0
+    n_documents: int = 1
+    names: list[str] = field(default_factory=list)
+    tracks: list[tuple[Any, Any]] = field(default_factory=list)
+    categories: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    span: dict[str, NDArray[Any]] = field(default_factory=dict)
+    device: dict[str, NDArray[Any]] = field(default_factory=dict)
+    flow: dict[str, NDArray[Any]] = field(default_factory=dict)
+    sparse: dict[str, tuple[NDArray[np.int64], NDArray[np.int32]]] = field(default_factory=dict)
+    begin_end: list[tuple[bool, int, int, int, int, int]] = field(default_factory=list)
+    metadata: list[tuple[int, str, Any, Any, str]] = field(default_factory=list)
+    collectives: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    skipped: dict[str, list[int]] = field(default_factory=dict)
+
+
+class Joiner:
+    """Collect chunks in file order; `finish` returns the whole."""
+
+    def __init__(self) -> None:
+        self.raw = RawTrace()
+        self._name = Numbering()
+        self._track = Numbering()
+        self._category = Numbering()
+        self._text = Numbering()
+        self._span: dict[str, list[NDArray[Any]]] = {}
+        self._device: dict[str, list[NDArray[Any]]] = {}
+        self._flow: dict[str, list[NDArray[Any]]] = {}
+        self._sparse: dict[str, list[tuple[NDArray[np.int64], NDArray[np.int32]]]] = {}
+        self._n_spans = 0
+
+    def add(self, chunk: Chunk) -> None:
+        """Append a chunk."""
+        name = _codes(self._name, map(show_controls, chunk.names))
+        track = _codes(self._track, [(normal_id(pid), normal_id(tid)) for pid, tid in chunk.tracks])
+        category = _codes(self._category, chunk.categories)
+        text = _codes(self._text, chunk.texts)
+        common = {"name": name, "track": track, "category": category}
+        raw, first_event = self.raw, self.raw.n_events
+        chunk.span["event"] += np.uint32(first_event)
+        _append(self._span, {key: common[key][col] if key in common else col for key, col in chunk.span.items()})
+        _append(self._flow, {key: common[key][col] if key in common else col for key, col in chunk.flow.items()})
+        device = dict(chunk.device)
+        device["row"] = device["row"] + self._n_spans
+        _append(self._device, device)
+        for key, (row, code) in chunk.sparse.items():
+            self._sparse.setdefault(key, []).append((row + self._n_spans, text[code]))
+        raw.begin_end += [
+            (is_end, event + first_event, time_ns, int(track[t]), int(name[n]), int(category[c]))
+            for is_end, event, time_ns, t, n, c in chunk.begin_end
+        ]
+        raw.metadata += [(event + first_event, *rest) for event, *rest in chunk.metadata]
+        raw.collectives += [(row + self._n_spans, args) for row, args in chunk.collectives]
+        for reason, events in chunk.skipped.items():
+            raw.skipped.setdefault(reason, []).extend(event + first_event for event in events)
+        raw.n_events += chunk.n_events
+        self._n_spans += len(chunk.span["start_ns"])
+
+    def finish(self) -> RawTrace:
+        """Concatenate what was collected; the joiner is empty afterwards."""
+        raw = self.raw
+        raw.names, raw.tracks = list(self._name), list(self._track)
+        raw.categories, raw.texts = list(self._category), list(self._text)
+        raw.span, raw.device, raw.flow = _join(self._span), _join(self._device), _join(self._flow)
+        for key, parts in self._sparse.items():
+            raw.sparse[key] = (np.concatenate([row for row, _ in parts]), np.concatenate([code for _, code in parts]))
+        return raw
+
+
+def show_controls(name: str) -> str:
+    r"""Return a name with its control characters written as escapes, so that none reaches a terminal.
+
+    >>> show_controls("C:\new")
+    'C:\\new'
+    """
+    if name.isprintable():
+        return name
+    return _CONTROL.sub(lambda found: _SHORT.get(found[0], f"\\x{ord(found[0]):02x}"), name)
+
+
+def _codes(numbering: Numbering, keys: Iterable[Any]) -> NDArray[np.int32]:
+    return np.array([numbering[key] for key in keys], np.int32)
+
+
+def normal_id(value: Any) -> Any:
+    """Make a number of an id that is written as text, so that both spellings are one thread."""
+    if isinstance(value, str) and value.strip().lstrip("+-").isdigit() and len(value) < 32:
+        return int(value)
+    return value
+
+
+def _append(columns: dict[str, list[NDArray[Any]]], chunk: dict[str, NDArray[Any]]) -> None:
+    for key, column in chunk.items():
+        columns.setdefault(key, []).append(column)
+
+
+def _join(columns: dict[str, list[NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """Concatenate column by column, letting go of each one's parts at once."""
+    joined = {}
+    for key in list(columns):
+        joined[key] = np.concatenate(columns.pop(key))
+    return joined

@@ -1,0 +1,185 @@
+"""Units of work: where one step ends and the next begins (DESIGN 3.2).
+
+recorded  ├───────────────────────────────────────────────────────┤
+markers        ├─ step 3 ─┤   ├─ step 4 ─┤  ├─ step 5 ─┤
+units     │head│ unit 3       │ unit 4      │ unit 5     │  tail   │
+                          └───┘ between_ns
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from longpole.errors import UsageError
+from longpole.timeline.columns import Kind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longpole.timeline.timeline import Timeline
+    from longpole.vocabulary.matcher import Vocabulary
+    from longpole.vocabulary.meanings import StepMeaning
+
+_OPTIMIZER_PRIORITY: Final = 4
+_ENGINE_PRIORITY: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One unit of work of a rank.
+
+    Attributes:
+        name: The marker's name.
+        kind: `step`, `iteration`, … or `trace` where the record is one unit for want of markers.
+        ordinal: The number in the marker's name, else its place among the markers from 0.
+        start_ns: Start, in ns since the file's base time.
+        end_ns: Start of the next unit; the last one ends with its own marker.
+        between_ns: How much of the unit lies behind its marker's end.
+        marker: Host row of the marker, -1 for none.
+    """
+
+    name: str
+    kind: str
+    ordinal: int
+    start_ns: int
+    end_ns: int
+    between_ns: int
+    marker: int
+
+
+def find_units(timeline: Timeline, vocabulary: Vocabulary, step_pattern: str | None) -> list[Unit]:
+    """Cut a rank's record into units.
+
+    The user's own pattern comes first, then the profiler's step annotations, an engine's iteration annotations, the
+    optimizer's steps; else the record is one unit.
+
+    Args:
+        timeline: The record.
+        vocabulary: Knows step markers by name.
+        step_pattern: A regular expression that the names of markers match, or None.
+
+    Raises:
+        UsageError: The pattern is no regular expression, or matches nothing.
+    """
+    if step_pattern is not None:
+        rows = _matching(timeline, step_pattern)
+        return _between_starts(timeline, rows, {}, "step")
+    by_priority = _markers(timeline, vocabulary)
+    for priority in sorted(by_priority):
+        meanings = by_priority[priority]
+        rows = _outermost(timeline, np.array(sorted(meanings), np.int64))
+        if priority == _OPTIMIZER_PRIORITY:
+            units = _between_optimizer_steps(timeline, rows)
+        elif priority == _ENGINE_PRIORITY and len(rows) < 2:
+            continue
+        else:
+            units = _between_starts(timeline, rows, meanings, meanings[int(rows[0])].kind)
+        if units:
+            return units
+    return _whole(timeline)
+
+
+def marker_rows(units: list[Unit]) -> NDArray[np.intp]:
+    """Return the host rows of the units' markers."""
+    return np.array([unit.marker for unit in units if unit.marker >= 0], np.intp)
+
+
+def _matching(timeline: Timeline, pattern: str) -> NDArray[np.int64]:
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        msg = f"--step: {pattern!r} is not a regular expression: {error}"
+        raise UsageError(msg) from None
+    codes = [code for code, name in enumerate(timeline.names) if compiled.search(name)]
+    rows = np.flatnonzero(np.isin(timeline.host.name, codes)).astype(np.int64)
+    if len(rows) == 0:
+        seen = sorted({timeline.names[c] for c in np.unique(timeline.host.name[timeline.host.kind == Kind.ANNOTATION])})
+        shown = ", ".join(seen[:8]) or "none"
+        msg = f"--step: no host event of {timeline.source.path} matches {pattern!r}; annotations there: {shown}"
+        raise UsageError(msg)
+    return _outermost(timeline, rows)
+
+
+def _markers(timeline: Timeline, vocabulary: Vocabulary) -> dict[int, dict[int, StepMeaning]]:
+    """Collect the host rows that mark units: priority -> row -> meaning."""
+    host = timeline.host
+    candidates = np.flatnonzero(np.isin(host.kind, (int(Kind.ANNOTATION), int(Kind.OTHER))))
+    meaning_of = {int(code): vocabulary.step(timeline.names[code]) for code in np.unique(host.name[candidates])}
+    found: dict[int, dict[int, StepMeaning]] = {}
+    for row in candidates.tolist():
+        meaning = meaning_of[int(host.name[row])]
+        if meaning is not None:
+            found.setdefault(meaning.priority, {})[row] = meaning
+    return found
+
+
+def _outermost(timeline: Timeline, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Keep the markers of the thread that has most of them, in time order, without those inside another."""
+    host = timeline.host
+    track = int(np.bincount(host.track[rows]).argmax())
+    rows = rows[host.track[rows] == track]
+    rows = rows[np.lexsort((-host.end_ns[rows], host.start_ns[rows]))]
+    reach_ns = np.maximum.accumulate(host.end_ns[rows])
+    outside = np.ones(len(rows), np.bool_)
+    outside[1:] = host.start_ns[rows][1:] >= reach_ns[:-1]
+    return rows[outside]
+
+
+def _between_starts(
+    timeline: Timeline, rows: NDArray[np.int64], meanings: dict[int, StepMeaning], kind: str
+) -> list[Unit]:
+    host = timeline.host
+    starts, own_ends = host.start_ns[rows].tolist(), host.end_ns[rows].tolist()
+    units = []
+    for place, row in enumerate(rows.tolist()):
+        end_ns = starts[place + 1] if place + 1 < len(rows) else own_ends[place]
+        ordinal = meanings[row].ordinal if row in meanings else None
+        units.append(
+            Unit(
+                name=timeline.names[int(host.name[row])],
+                kind="step" if kind == "engine" else kind,
+                ordinal=place if ordinal is None else ordinal,
+                start_ns=starts[place],
+                end_ns=end_ns,
+                between_ns=max(end_ns - own_ends[place], 0),
+                marker=row,
+            )
+        )
+    return units
+
+
+def _between_optimizer_steps(timeline: Timeline, rows: NDArray[np.int64]) -> list[Unit]:
+    """Make units from one optimizer step's end to the next one's; what precedes the first end is head.
+
+    With several optimizers in a step, the one that steps most often and last in the record marks.
+    """
+    host = timeline.host
+    codes, counts = np.unique(host.name[rows], return_counts=True)
+    often = codes[counts == counts.max()]
+    last = host.name[rows[np.isin(host.name[rows], often)][-1]]
+    rows = rows[host.name[rows] == last]
+    ends = host.end_ns[rows].tolist()
+    return [
+        Unit(
+            name=f"{timeline.names[int(last)]} {place + 1}",
+            kind="step",
+            ordinal=place,
+            start_ns=ends[place],
+            end_ns=ends[place + 1],
+            between_ns=0,
+            marker=int(rows[place + 1]),
+        )
+        for place in range(len(ends) - 1)
+        if ends[place + 1] > ends[place]
+    ]
+
+
+def _whole(timeline: Timeline) -> list[Unit]:
+    recorded = timeline.recorded()
+    if len(recorded.start_ns) == 0:
+        return []
+    return [Unit("trace", "trace", 0, int(recorded.start_ns[0]), int(recorded.end_ns[0]), 0, -1)]

@@ -1,0 +1,92 @@
+"""Findings about the evidence: what is wrong with a record, how often, where, and which figures that voids.
+
+A check never repairs. Every code has a page in `docs/reference/integrity.md`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+Severity: TypeAlias = Literal["note", "warn", "void"]
+
+CODES: Final[dict[str, str]] = {
+    "json.string.repaired": "strings with backslashes that JSON does not allow",
+    "json.control_character": "strings with raw control characters",
+    "json.utf8.replaced": "bytes that are not UTF-8",
+    "json.number.not_finite": "bare inf or nan in place of a number",
+    "json.list.cut": "lists that the exporter cut with bare dots",
+    "json.syntax.repaired": "stray or missing commas, brackets or bytes between events",
+    "json.element.unreadable": "stretches of the file that hold no readable event",
+    "json.cut": "the file ends inside an event or before its closing bracket",
+    "json.documents": "several JSON documents glued into one file",
+    "container.cut": "the compressed stream ends early",
+    "container.corrupt": "the compressed stream is damaged",
+    "event.not_an_object": "elements of the event list that are no events",
+    "event.no_phase": "events without a phase",
+    "event.no_timestamp": "events without a usable timestamp",
+    "event.no_duration": "complete events without a usable duration",
+    "event.negative_duration": "events that end before they start",
+    "event.unmatched_end": "end events without a begin event",
+    "event.unfinished": "begin events without an end event",
+    "event.duplicate": "events that are written twice",
+    "kernel.time.missing": "device spans that the profiler could not time",
+    "kernel.duration.impossible": "device spans longer than they can have been",
+    "host.duration.impossible": "host spans longer than they can have been",
+    "kernel.unlinked": "device spans without the call that launched them",
+    "kernel.before_launch": "device spans that start before the call that launched them",
+    "launch.without_kernel": "launches whose kernels were not recorded",
+    "graph.nodes_missing": "graph launches whose kernels were not recorded",
+    "python.frame.unclosed": "Python frames that were closed by the profiler's stop",
+    "profiler.overhead": "time that the profiler itself took",
+    "unit.incomplete": "units of work with missing device spans",
+    "unit.empty": "units of work without any device span",
+    "unit.overrun": "device spans that end after the second unit that follows theirs",
+    "file.refused": "files that could not be used at all",
+    "rank.assumed": "files that do not say their rank",
+    "rank.missing": "ranks of the job without a file",
+    "rank.duplicate": "several files of one rank",
+    "rank.units_differ": "ranks that recorded other units of work",
+    "rank.start_spread": "ranks that started to record at different times",
+    "clock.not_aligned": "clocks of ranks that cannot be aligned",
+    "device.none": "a record without device spans",
+}
+
+
+class Example(msgspec.Struct, frozen=True):
+    """Where one instance of a finding stands.
+
+    Attributes:
+        file: Path of the file as it was given.
+        event: Number of the event in the file, from 0.
+        byte: Offset in the decoded text.
+        line: Line number in the decoded text, from 1.
+    """
+
+    file: str
+    event: int | None = None
+    byte: int | None = None
+    line: int | None = None
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One finding about the evidence of one rank or of the run.
+
+    Attributes:
+        code: A key of CODES.
+        severity: `note` changes no figure, `warn` limits the figures in `voids`, `void` withdraws them.
+        rank: The rank, None for the run.
+        count: How many instances.
+        example: Where the first one stands.
+        message: One sentence for a person.
+        voids: JSON Pointers into the report; in a rank's own finding `@` stands for that rank's place.
+    """
+
+    code: str
+    severity: Severity
+    rank: int | None
+    count: int
+    example: Example
+    message: str
+    voids: list[str] = []
