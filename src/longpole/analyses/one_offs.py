@@ -1,0 +1,176 @@
+"""What happens once and not in every unit: creating communicators, compiling, searching for algorithms (DESIGN 3.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+
+from longpole.analyses.name_book import CALL_CODE, OBJECT_CODE
+from longpole.timeline.columns import Kind
+from longpole.timeline.intervals import Intervals, covered_before, union
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longpole.analyses.name_book import NameBook
+    from longpole.settings import Settings
+    from longpole.timeline.boundaries import Unit
+    from longpole.timeline.timeline import Timeline
+
+    Rows: TypeAlias = NDArray[np.int64]
+
+
+COMMUNICATOR_SETUP: Final = "communicator_setup"
+COMPILATION: Final = "compilation"
+SEARCH: Final = "per_shape_search"
+COLD_START: Final = "cold_start"
+
+
+@dataclass(frozen=True, slots=True)
+class OneOff:
+    """Something a unit paid once.
+
+    Attributes:
+        why: What it was.
+        row: Host row of the longest instance.
+        dur_ns: How much of the unit it took.
+    """
+
+    why: str
+    row: int
+    dur_ns: int
+
+
+def setup_rows(timeline: Timeline, book: NameBook, settings: Settings) -> Rows:
+    """Find the calls in which a communicator was created although nothing is named so.
+
+    A group's first collective creates its communicator: the first call of a name then lasts many times what later
+    calls last on the host, without waiting for the device meanwhile (case B079). Only where a device does the
+    collectives: on CPU backends a call lasts as long as its slowest rank.
+
+    Returns:
+        Host rows.
+    """
+    if len(timeline.device) == 0:
+        return np.empty(0, np.int64)
+    host = timeline.host
+    calls = np.flatnonzero(book.is_collective_op[host.name] & (host.kind == Kind.OPERATOR))
+    key = host.name[calls].astype(np.int64)
+    # A name that occurs once has no later calls of its own to compare with: all others' stand in.
+    once = np.bincount(key, minlength=1)[key] == 1
+    alone = _slow_first(timeline, book, calls, key, np.zeros(len(calls), np.int64), settings)
+    repeated = _slow_first(timeline, book, calls[~once], key[~once], key[~once], settings)
+    return np.union1d(alone[np.isin(alone, calls[once])], repeated).astype(np.int64)
+
+
+def find_one_offs(
+    timeline: Timeline, book: NameBook, units: list[Unit], setups: Rows, settings: Settings
+) -> dict[int, OneOff]:
+    """Find units in which a one-off took more than its share: place of the unit -> the longest one-off.
+
+    Args:
+        timeline: The record.
+        book: Meanings of its names.
+        units: Its units.
+        setups: What `setup_rows` found.
+        settings: `one_off_min_share`, `one_off_factor`.
+    """
+    if len(units) < 2:
+        return {}
+    host = timeline.host
+    by_name = np.flatnonzero(book.object[host.name] == OBJECT_CODE["collective"])
+    compiling = np.flatnonzero(book.call[host.name] == CALL_CODE["compile"])
+    kinds = (
+        (COMMUNICATOR_SETUP, np.union1d(by_name, setups)),
+        (SEARCH, _searches(timeline, book, settings)),
+        (COMPILATION, compiling.astype(np.int64)),
+    )
+    found: dict[int, OneOff] = {}
+    for why, rows in kinds:
+        for place, one_off in _shares(timeline, units, why, rows, settings).items():
+            found.setdefault(place, one_off)
+    return found
+
+
+def _searches(timeline: Timeline, book: NameBook, settings: Settings) -> Rows:
+    """Find operators whose first call with a shape lasted many times what known shapes take (case B087)."""
+    shapes = timeline.input_dims
+    host = timeline.host
+    is_operator = host.kind[shapes.row] == Kind.OPERATOR
+    rows = shapes.row[is_operator]
+    key = host.name[rows].astype(np.int64) * (len(shapes.texts) + 1) + shapes.value[is_operator]
+    return _slow_first(timeline, book, rows, key, host.name[rows].astype(np.int64), settings)
+
+
+def _slow_first(
+    timeline: Timeline, book: NameBook, rows: Rows | NDArray[np.intp], key: Rows, peers: Rows, settings: Settings
+) -> Rows:
+    """Return the first row of each key that lasted `one_off_factor` times what its peers' and its own later calls last.
+
+    Args:
+        timeline: The record.
+        book: Meanings of its names.
+        rows: Host rows.
+        key: `[len(rows)]` what makes two calls alike.
+        peers: `[len(rows)]` what makes two calls comparable: the median is over a group's calls that are no first ones.
+        settings: `one_off_factor`, `one_off_min_ns`.
+    """
+    host = timeline.host
+    if len(rows) == 0:
+        return np.empty(0, np.int64)
+    order = np.lexsort((host.start_ns[rows], key))
+    rows, key, peers = np.asarray(rows)[order], key[order], peers[order]
+    first = np.ones(len(rows), np.bool_)
+    first[1:] = key[1:] != key[:-1]
+    dur_ns = host.end_ns[rows] - host.start_ns[rows]
+    candidates = np.flatnonzero(first & (dur_ns > settings.one_off_min_ns))
+    limit_ns = settings.one_off_factor * _later_medians(peers, dur_ns, first, peers[candidates])
+    slow = dur_ns[candidates] > limit_ns
+    candidates, limit_ns = candidates[slow], limit_ns[slow]
+    own_ns = dur_ns[candidates] - _waiting_inside(timeline, book, rows[candidates], settings)
+    really = (own_ns > limit_ns) & (own_ns > settings.one_off_min_ns)
+    return np.sort(rows[candidates[really]]).astype(np.int64)
+
+
+def _later_medians(peers: Rows, dur_ns: Rows, first: NDArray[np.bool_], wanted: Rows) -> NDArray[np.float64]:
+    """Return, for each wanted group, the median of its durations that are no first ones; infinite without any."""
+    median_ns: dict[int, float] = {}
+    for group in np.unique(wanted).tolist():
+        later = dur_ns[(peers == group) & ~first]
+        median_ns[group] = float(np.median(later)) if len(later) else np.inf
+    return np.array([median_ns[group] for group in wanted.tolist()], np.float64)
+
+
+def _waiting_inside(timeline: Timeline, book: NameBook, rows: Rows | NDArray[np.intp], settings: Settings) -> Rows:
+    """Return how long each span's thread waited for the device within it, in blocking calls and blocking copies."""
+    host = timeline.host
+    waited = np.zeros(len(rows), np.int64)
+    call = book.call[host.name]
+    long_call = host.end_ns - host.start_ns > settings.blocking_copy_min_ns
+    sync = (call == CALL_CODE["sync"]) | ((call == CALL_CODE["copy"]) & long_call)
+    for track in np.unique(host.track[rows]).tolist():
+        waits = np.flatnonzero(sync & (host.track == track))
+        cover = union(host.start_ns[waits], host.end_ns[waits])
+        mine = np.flatnonzero(host.track[rows] == track)
+        inside = covered_before(cover, host.end_ns[rows[mine]]) - covered_before(cover, host.start_ns[rows[mine]])
+        waited[mine] = inside
+    return waited
+
+
+def _shares(timeline: Timeline, units: list[Unit], why: str, rows: Rows, settings: Settings) -> dict[int, OneOff]:
+    host = timeline.host
+    if len(rows) == 0:
+        return {}
+    cover: Intervals = union(host.start_ns[rows], host.end_ns[rows])
+    found = {}
+    for place, unit in enumerate(units):
+        ends = np.array([unit.start_ns, unit.end_ns], np.int64)
+        took_ns = int(np.diff(covered_before(cover, ends))[0])
+        if took_ns <= settings.one_off_min_share * (unit.end_ns - unit.start_ns):
+            continue
+        inside = rows[(host.start_ns[rows] < unit.end_ns) & (host.end_ns[rows] > unit.start_ns)]
+        longest = inside[np.argmax(host.end_ns[inside] - host.start_ns[inside])]
+        found[place] = OneOff(why, int(longest), took_ns)
+    return found

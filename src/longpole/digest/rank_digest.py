@@ -1,0 +1,98 @@
+"""What remains of one rank's record once it was measured: small, without tables, mergeable."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from longpole.analyses.ledger import Ledger, StageTime, Unknown
+from longpole.analyses.top import ActivityRow, CopyRow, KernelRow, OperatorRow
+from longpole.analyses.worst_gaps import GapRow
+from longpole.timeline.integrity import Finding
+
+DIGEST_VERSION: Final = 1
+
+
+class DeviceSpan(msgspec.Struct):
+    """From the first to the last device span of the whole record: length, busy part, idle part."""
+
+    span_ns: int | Unknown
+    busy_ns: int | Unknown
+    idle_ns: int | Unknown
+
+
+class UnitDigest(msgspec.Struct):
+    """One unit of work on one device row; `head` and `tail` are what lies before and behind all units.
+
+    Attributes:
+        start_ns: Start, in ns since the file's base time.
+        completion_ns: When it was complete, in the same time; equal to the end for head and tail.
+        device_by_time_ns: What ran during it.
+        device_by_launch_ns: What ran of that which it launched, whenever that ran.
+        one_off: What it paid once and no other unit does, empty for nothing.
+        incomplete: Device spans of it are missing from the record.
+    """
+
+    name: str
+    kind: str
+    ordinal: int
+    start_ns: int
+    between_ns: int
+    completion_ns: int
+    device_by_time_ns: int
+    device_by_launch_ns: int
+    ledger: Ledger
+    stages: dict[str, StageTime]
+    one_off: str = ""
+    one_off_ns: int = 0
+    incomplete: bool = False
+
+
+class RowDigest(msgspec.Struct):
+    """One device of one rank."""
+
+    device: str
+    device_name: str
+    device_span: DeviceSpan
+    units: list[UnitDigest]
+    kernels: list[KernelRow]
+    operators: list[OperatorRow]
+    copies: list[CopyRow]
+    gaps: list[GapRow]
+    activities: list[ActivityRow]
+
+
+class RankDigest(msgspec.Struct):
+    """One rank of one file.
+
+    Attributes:
+        base_ns: Epoch time of the file's time 0, None where it is not known.
+        start_ns, end_ns: First and last placed time, in ns since the file's base time.
+        services_unknown: Object -> why its service and hidden time are not known.
+        waiting_unknown: Why the waiting part of collectives is not known, None where it is.
+        withheld: Why no bottleneck can be named, empty where one can.
+    """
+
+    version: int
+    kind: str
+    rank: int
+    rank_assumed: bool
+    world_size: int | None
+    host: str
+    base_ns: int | None
+    start_ns: int
+    end_ns: int
+    path: str
+    format: str
+    format_version: str
+    size_bytes: int
+    n_events: int
+    n_skipped: int
+    n_repaired: int
+    environment: dict[str, Any]
+    findings: list[Finding]
+    rows: list[RowDigest]
+    services_unknown: dict[str, Unknown]
+    withheld: str
+    group_sizes: list[int]

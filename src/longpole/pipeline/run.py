@@ -1,0 +1,289 @@
+"""The library's door: `longpole.open(path)` returns a Run, whose tables are Polars frames.
+
+>>> run = longpole.open("traces/")            # doctest: +SKIP
+>>> run.ledger().frame.filter(pl.col("object") == "input")   # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from longpole.errors import UsageError
+from longpole.pipeline.report import ReportOptions, build_report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from os import PathLike
+
+    import polars as pl
+
+    from longpole.report.document import RankEntry, Report
+    from longpole.timeline.timeline import Timeline
+
+_ROWS_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table with its title; `frame` is a Polars frame.
+
+    Attributes:
+        title: What it shows, in a few words.
+        frame: The rows; times are integer nanoseconds and end in `_ns`; null stands for what is not known.
+    """
+
+    title: str
+    frame: pl.DataFrame
+
+    def __repr__(self) -> str:
+        """Show the title and the frame."""
+        return f"{self.title}\n{self.frame}"
+
+    def _repr_html_(self) -> str:
+        """Show the table in a notebook; all text from traces is escaped."""
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.frame.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row) + "</tr>"
+            for row in self.frame.head(_ROWS_SHOWN).iter_rows()
+        )
+        more = len(self.frame) - _ROWS_SHOWN
+        foot = f"<p>… and {more:,} more rows</p>" if more > 0 else ""
+        return (
+            f"<p><b>{html.escape(self.title)}</b></p><table><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table>{foot}"
+        )
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return html.escape("–" if value is None else str(value))
+
+
+@dataclass(slots=True)
+class Run:
+    """One run: the traces of all its ranks, and what they say.
+
+    Attributes:
+        paths: The files and folders that it was opened from.
+        options: How they are read.
+    """
+
+    paths: tuple[str, ...]
+    options: ReportOptions
+    _report: Report | None = field(default=None, repr=False)
+    _timelines: list[Timeline] | None = field(default=None, repr=False)
+
+    def report(self) -> Report:
+        """Return the whole report as one value (the document of `longpole report --json`).
+
+        Raises:
+            UsageError: A path or an option is wrong, or the paths hold several runs.
+            InputError: No file could be used.
+        """
+        if self._report is None:
+            self._report = build_report(self.paths, self.options)
+        return self._report
+
+    def ledger(self) -> Table:
+        """Return where the time of the units went: a row for each rank, device and object."""
+        rows = [
+            {
+                "rank": entry.rank,
+                "device": entry.device,
+                "object": name,
+                "exposed_ns": time.exposed_ns,
+                "service_ns": _known(time.service_ns),
+                "hidden_ns": _known(time.hidden_ns),
+                "exposed_share": time.exposed_ns / entry.ledger.wall_ns if entry.ledger.wall_ns else None,
+            }
+            for entry in self.report().ranks
+            for name, time in entry.ledger.objects.items()
+        ]
+        return _table("Ledger: time by object, summed over units", rows)
+
+    def idle(self) -> Table:
+        """Return why the devices ran nothing: a row for each rank, device and reason."""
+        return self._by_rank(
+            "Idle time by reason, summed over units",
+            lambda e: ({"reason": reason, "idle_ns": time_ns} for reason, time_ns in e.ledger.idle_ns.items()),
+        )
+
+    def units(self) -> Table:
+        """Return the units of work: a row for each rank, device and unit, head and tail included."""
+        return self._by_rank(
+            "Units of work",
+            lambda e: (
+                {
+                    "unit": unit.name,
+                    "kind": unit.kind,
+                    "steady": unit.steady,
+                    "start_ns": unit.start_ns,
+                    "wall_ns": unit.wall_ns,
+                    "period_ns": _known(unit.period_ns),
+                    "lag_ns": unit.lag_ns,
+                    **{f"{name}_ns": time_ns for name, time_ns in unit.exposed_ns.items()},
+                }
+                for unit in e.units
+            ),
+        )
+
+    def stages(self) -> Table:
+        """Return the time by stage, and how much of it a device was busy."""
+        return self._by_rank(
+            "Time by stage, summed over units",
+            lambda e: (
+                {"stage": name, "wall_ns": time.wall_ns, "busy_ns": time.busy_ns} for name, time in e.stages.items()
+            ),
+        )
+
+    def kernels(self) -> Table:
+        """Return device spans by name, the longest first."""
+        return self._by_rank("Kernels", lambda e: (_flat(row) for row in e.top.kernels))
+
+    def operators(self) -> Table:
+        """Return operators by name with call counts, host and device time and their main input shapes."""
+        return self._by_rank("Operators", lambda e: (_flat(row) for row in e.top.operators))
+
+    def copies(self) -> Table:
+        """Return copies by name with bytes and effective bandwidth."""
+        return self._by_rank("Copies", lambda e: (_flat(row) for row in e.top.copies))
+
+    def gaps(self) -> Table:
+        """Return the longest idle gaps with what the host did under them."""
+        return self._by_rank("Longest idle gaps", lambda e: (_flat(row) for row in e.top.gaps))
+
+    def integrity(self) -> Table:
+        """Return what is wrong with the evidence."""
+        rows = [
+            {
+                "code": finding.code,
+                "severity": finding.severity,
+                "rank": finding.rank,
+                "count": finding.count,
+                "message": finding.message,
+                "file": finding.example.file,
+                "event": finding.example.event,
+            }
+            for finding in self.report().integrity
+        ]
+        return _table("Findings about the evidence", rows)
+
+    def host_spans(self, rank: int) -> Table:
+        """Return all placed spans of a rank's CPU threads; the trace is read again for them.
+
+        Raises:
+            UsageError: The run has no such rank.
+        """
+        timeline = self._timeline(rank)
+        threads = [track.name or str(track.tid) for track in timeline.tracks]
+        return Table(f"Host spans of rank {rank}", _named(timeline.host.frame(), timeline.names, threads))
+
+    def device_spans(self, rank: int) -> Table:
+        """Return all placed spans of a rank's devices; the trace is read again for them.
+
+        Raises:
+            UsageError: The run has no such rank.
+        """
+        timeline = self._timeline(rank)
+        return Table(f"Device spans of rank {rank}", _named(timeline.device.frame(), timeline.names, None))
+
+    def _timeline(self, rank: int) -> Timeline:
+        from longpole.pipeline.timelines import timelines_of
+
+        if self._timelines is None:
+            self._timelines = timelines_of(self.paths, self.options)
+        chosen = [timeline for timeline in self._timelines if timeline.identity.rank == rank]
+        if not chosen:
+            have = ", ".join(str(timeline.identity.rank) for timeline in self._timelines)
+            msg = f"no rank {rank} in this run; there are {have}"
+            raise UsageError(msg)
+        return chosen[0]
+
+    def _by_rank(self, title: str, rows_of: Callable[[RankEntry], Iterable[dict[str, Any]]]) -> Table:
+        rows = [
+            {"rank": entry.rank, "device": entry.device, **row}
+            for entry in self.report().ranks
+            for row in rows_of(entry)
+        ]
+        return _table(title, rows)
+
+    def _repr_html_(self) -> str:
+        """Show the headline and the ledger in a notebook."""
+        headline = self.report().headline
+        says = getattr(headline, "says", None) or f"No verdict: {getattr(headline, 'unknown', '')}"
+        return f"<p><b>{html.escape(says)}</b></p>{self.ledger()._repr_html_()}"
+
+
+def open_run(
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    step: str | None = None,
+    units: tuple[int | None, int | None] | None = None,
+    ranks: Iterable[int] | None = None,
+    use_cache: bool = True,
+) -> Run:
+    """Open the traces of one run.
+
+    Args:
+        path: A file, a folder, a pattern, or several of them.
+        step: Regular expression for the names of events that mark units of work.
+        units: First and last unit number, both included.
+        ranks: Only these ranks.
+        use_cache: Use what an earlier look at the same files found out.
+
+    Returns:
+        The run; files are read when its tables are first asked for.
+    """
+    paths = (path,) if isinstance(path, str) or hasattr(path, "__fspath__") else tuple(path)
+    options = ReportOptions(
+        step=step, units=units, ranks=frozenset(ranks) if ranks is not None else None, use_cache=use_cache
+    )
+    return Run(tuple(str(one) for one in paths), options)
+
+
+def _known(value: Any) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _flat(row: Any) -> dict[str, Any]:
+    """Turn a table row of the report into plain columns; places become `start_ns` and `event`."""
+    import msgspec
+
+    flat = msgspec.structs.asdict(row)
+    where = flat.pop("where", None)
+    if where is not None:
+        flat["start_ns"], flat["event"] = where.start_ns, where.event
+    shapes = flat.pop("shapes", None)
+    if shapes is not None:
+        flat["input_dims"] = [shape.input_dims for shape in shapes]
+    idle_ns = flat.pop("idle_ns", None)
+    if idle_ns is not None:
+        flat["reasons"] = [f"{reason}: {time_ns} ns" for reason, time_ns in idle_ns.items()]
+    return flat
+
+
+def _table(title: str, rows: list[dict[str, Any]]) -> Table:
+    import polars as pl
+
+    return Table(title, pl.DataFrame(rows, infer_schema_length=None))
+
+
+def _named(frame: pl.DataFrame, names: Sequence[str], threads: Sequence[str] | None) -> pl.DataFrame:
+    """Put names in place of their codes, and null in place of what stands for "none"."""
+    import polars as pl
+
+    from longpole.timeline.columns import DEVICE_COLUMNS, HOST_COLUMNS, Kind
+
+    absent = {c.name: int(c.none) for c in (*HOST_COLUMNS, *DEVICE_COLUMNS) if c.none and c.name in frame.columns}
+    named = frame.with_columns(pl.when(pl.col(c) != none).then(pl.col(c)).alias(c) for c, none in absent.items())
+    named = named.with_columns(
+        pl.Series("name", names, dtype=pl.String).gather(frame["name"]).alias("name"),
+        pl.Series("kind", [kind.name.lower() for kind in Kind]).gather(frame["kind"]).alias("kind"),
+    )
+    if threads is not None:
+        named = named.with_columns(pl.Series("track", threads, dtype=pl.String).gather(frame["track"]).alias("thread"))
+        named = named.drop("track")
+    return named

@@ -1,0 +1,135 @@
+"""One file's share of the work, here or in another process: read, lower, digest."""
+
+from __future__ import annotations
+
+import hashlib
+from concurrent.futures import as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from longpole.errors import InputError, LongpoleError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Executor
+
+    from longpole.digest.rank_digest import RankDigest
+    from longpole.pipeline.discover import TraceFile
+    from longpole.settings import Settings
+    from longpole.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A file to digest, and its place among all files."""
+
+    place: int
+    file: TraceFile
+
+
+@dataclass(frozen=True, slots=True)
+class WorkContext:
+    """What all files have in common."""
+
+    rules: str | None
+    settings: Settings
+    step_pattern: str | None
+    first_unit: int | None
+    last_unit: int | None
+
+
+class Meter(Protocol):
+    """Hears how much has been read."""
+
+    def tell(self, label: str, more_bytes: int) -> None:
+        """Hear that more bytes are done."""
+
+
+def context_digest(context: WorkContext) -> str:
+    """Return a hash of all that a digest depends on besides its file."""
+    from longpole.vocabulary.matcher import Vocabulary
+
+    vocabulary = Vocabulary.load(Path(context.rules) if context.rules else None)
+    text = f"{vocabulary.digest}|{context.settings}|{context.step_pattern}|{context.first_unit}|{context.last_unit}"
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def carry_out(
+    work: Work, context: WorkContext, meter: Meter | None, pool: Executor | None
+) -> tuple[int, list[RankDigest] | LongpoleError]:
+    """Digest one file; an error that concerns the file is returned, not raised.
+
+    Args:
+        work: The file.
+        context: What all files have in common.
+        meter: Hears of progress.
+        pool: Processes to decode chunks in, None to do all here.
+    """
+    try:
+        return work.place, digest_file(work.file, context, meter, pool)
+    except LongpoleError as error:
+        return work.place, error
+    except (OSError, MemoryError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        return work.place, InputError.at(work.file.shown, None, f"cannot be read: {reason}", "Check the file")
+
+
+def carry_out_remote(
+    pool: Executor, todo: list[Work], context: WorkContext, meter: Meter
+) -> Iterator[tuple[int, list[RankDigest] | LongpoleError]]:
+    """Digest files in other processes, and yield each as it is done."""
+    futures = {pool.submit(carry_out, work, context, None, None): work for work in todo}
+    for future in as_completed(futures):
+        meter.tell(futures[future].file.shown, futures[future].file.size_bytes)
+        yield future.result()
+
+
+def read_timelines(
+    file: TraceFile, context: WorkContext, meter: Meter | None = None, pool: Executor | None = None
+) -> list[Timeline]:
+    """Read a file into the timelines of the ranks in it.
+
+    Raises:
+        InputError: The file cannot be used.
+    """
+    from longpole.readers.kineto.lower import lower
+    from longpole.readers.kineto.read import read_raw
+
+    scaled = _Scaled(file, meter) if meter is not None else None
+    raw, breaks = read_raw(file.path, context.settings, member=file.member, pool=pool, progress=scaled)
+    return lower(raw, breaks, file.shown, file.size_bytes, context.settings)
+
+
+def digest_file(
+    file: TraceFile, context: WorkContext, meter: Meter | None = None, pool: Executor | None = None
+) -> list[RankDigest]:
+    """Read a file and digest the ranks in it.
+
+    Raises:
+        InputError: The file cannot be used.
+        UsageError: The selection matches nothing in it.
+    """
+    from longpole.digest.digest import Selection, digest
+    from longpole.vocabulary.matcher import Vocabulary
+
+    selection = Selection(step_pattern=context.step_pattern, first_unit=context.first_unit, last_unit=context.last_unit)
+    vocabulary = Vocabulary.load(Path(context.rules) if context.rules else None)
+    timelines = read_timelines(file, context, meter, pool)
+    return [digest(timeline, vocabulary, context.settings, selection) for timeline in timelines]
+
+
+class _Scaled:
+    """Turns decoded bytes into a share of the stored ones, for archives grow by an unknown factor."""
+
+    def __init__(self, file: TraceFile, meter: Meter) -> None:
+        self._file = file
+        self._meter = meter
+        self._told_bytes = 0
+
+    def __call__(self, done_bytes: int) -> None:
+        """Hear how many bytes of decoded text have been read so far."""
+        stored = min(done_bytes, self._file.size_bytes)
+        if stored > self._told_bytes:
+            self._meter.tell(self._file.shown, stored - self._told_bytes)
+            self._told_bytes = stored

@@ -1,0 +1,344 @@
+"""From the digests of one run to the report: sums, means, the headline, and all that is not known in one place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from longpole.analyses.ledger import Ledger, Unknown, add_ledgers, mean_ledger
+from longpole.digest.steady import Steady, find_steady, real_units
+from longpole.report.document import (
+    SCHEMA,
+    ClockEntry,
+    Headline,
+    Items,
+    LeftOut,
+    PeriodStatistics,
+    RankEntry,
+    Report,
+    RunSummary,
+    SelectionEntry,
+    SourceEntry,
+    StageTime,
+    Top,
+    UnitEntry,
+    UnitSummary,
+    UnknownEntry,
+)
+from longpole.report.pointers import resolve_voids, unknown_entries
+from longpole.stats import mean_ns, median_ns, percentile_ns
+from longpole.timeline.integrity import Example, Finding
+from longpole.units import format_ns
+
+if TYPE_CHECKING:
+    from longpole.digest.jobs import Run
+    from longpole.digest.rank_digest import RankDigest, RowDigest
+    from longpole.settings import Settings
+
+_NEXT: Final = "matching collectives across ranks is not part of this version"
+_NO_ITEMS: Final = Unknown("how many items a unit processes is not declared", ["items per unit"])
+
+
+def build_report(
+    run: Run, refused: list[Finding], selection: SelectionEntry, version: str, settings: Settings
+) -> Report:
+    """Build the report of one run.
+
+    Args:
+        run: The digests, by rank.
+        refused: Findings about files that could not be used.
+        selection: What part was asked for.
+        version: Version of the package.
+        settings: Thresholds.
+    """
+    digests = run.digests
+    steady = find_steady(digests, settings)
+    entries = [_rank_entry(digest, row, place, steady) for place, digest in enumerate(digests) for row in digest.rows]
+    places = {digest.rank: [i for i, e in enumerate(entries) if e.rank == digest.rank] for digest in digests}
+    steady_ledgers = _steady_ledgers(digests, steady)
+    integrity = [*refused, *_run_findings(run), *steady.findings, *(f for d in digests for f in d.findings)]
+    report = Report(
+        schema=SCHEMA,
+        longpole=version,
+        run=_run_summary(digests, selection),
+        headline=_headline(digests, steady, steady_ledgers),
+        unit=_unit_summary(digests, steady, settings),
+        ledger=mean_ledger([ledger for ledgers in steady_ledgers.values() for ledger in ledgers]),
+        ranks=entries,
+        integrity=_ordered([resolve_voids(finding, places) for finding in integrity]),
+        unknown=[],
+        clock=_clocks(digests, steady),
+        collectives=[],
+        overlap=[],
+        critical_path=Unknown("the critical path is not part of this version", []),
+        replay=Unknown("the replay is not part of this version", []),
+        findings=[],
+        long_pole=None,
+        candidates=[],
+    )
+    _withhold_services(report, digests)
+    why = "naming a cause needs the critical path, which this version lacks; see the headline for the largest object"
+    report.unknown = [UnknownEntry("/long_pole", why, []), *unknown_entries(report)]
+    return report
+
+
+def _rank_entry(digest: RankDigest, row: RowDigest, source: int, steady: Steady) -> RankEntry:
+    offset_ns = steady.offset_ns[digest.rank]
+    units = [_unit_entry(digest, row, place, steady) for place in range(len(row.units))]
+    ledger = add_ledgers(u.ledger for u in real_units(row.units) if u.name not in steady.moved)
+    head_ns = sum(entry.wall_ns for entry in units if entry.kind == "head")
+    tail_ns = sum(entry.wall_ns for entry in units if entry.kind == "tail")
+    return RankEntry(
+        rank=digest.rank,
+        host=digest.host,
+        device=row.device,
+        device_name=row.device_name,
+        source=source,
+        recorded_ns=digest.end_ns - digest.start_ns,
+        head_ns=head_ns,
+        tail_ns=tail_ns,
+        device_span=row.device_span,
+        ledger=ledger,
+        gaps_by_activity=row.activities,
+        units=units,
+        stages=_add_stages(u for u in real_units(row.units) if u.name not in steady.moved),
+        top=Top(
+            [_shifted(kernel, offset_ns) for kernel in row.kernels],
+            [_shifted(operator, offset_ns) for operator in row.operators],
+            [_shifted(gap, offset_ns) for gap in row.gaps],
+            row.copies,
+        ),
+    )
+
+
+def _shifted(row: Any, offset_ns: int) -> Any:
+    """Bring a table row's place in time to the run's base."""
+    where = msgspec.structs.replace(row.where, start_ns=row.where.start_ns + offset_ns)
+    return msgspec.structs.replace(row, where=where)
+
+
+def _add_stages(units: Any) -> dict[str, StageTime]:
+    total: dict[str, StageTime] = {}
+    for unit in units:
+        for name, time in unit.stages.items():
+            mine = total.setdefault(name, StageTime(0, 0))
+            mine.wall_ns += time.wall_ns
+            mine.busy_ns += time.busy_ns
+    return total
+
+
+def _unit_entry(digest: RankDigest, row: RowDigest, place: int, steady: Steady) -> UnitEntry:
+    unit = row.units[place]
+    offset_ns = steady.offset_ns[digest.rank]
+    is_real = unit.kind not in ("head", "tail")
+    out = {(name, rank) for name, _, rank in steady.left_out}
+    marked = (unit.name, None) in out or (unit.name, digest.rank) in out
+    single = is_real and len(real_units(row.units)) == 1
+    kind = "head" if unit.name in steady.moved and is_real else unit.kind
+    return UnitEntry(
+        name=unit.name,
+        kind=kind,
+        steady=is_real and not marked,
+        start_ns=unit.start_ns + offset_ns,
+        wall_ns=unit.ledger.wall_ns,
+        between_ns=unit.between_ns,
+        completion_ns=unit.completion_ns + offset_ns,
+        period_ns=_own_period(row, place, single=single),
+        lag_ns=unit.completion_ns - unit.start_ns - unit.ledger.wall_ns if is_real else 0,
+        items=_NO_ITEMS,
+        device_by_time_ns=unit.device_by_time_ns,
+        device_by_launch_ns=unit.device_by_launch_ns,
+        exposed_ns={name: time.exposed_ns for name, time in unit.ledger.objects.items()},
+        stages=unit.stages,
+        single_unit=True if single else msgspec.UNSET,
+    )
+
+
+def _own_period(row: RowDigest, place: int, *, single: bool) -> int | Unknown:
+    unit = row.units[place]
+    if unit.kind in ("head", "tail"):
+        return Unknown("not a unit of work", [])
+    if single:
+        return unit.completion_ns - unit.start_ns
+    before = row.units[place - 1] if place else None
+    if before is None or before.kind == "head":
+        return Unknown("the first unit has none: when the one before it was complete is not recorded", [])
+    return unit.completion_ns - before.completion_ns
+
+
+def _steady_ledgers(digests: list[RankDigest], steady: Steady) -> dict[tuple[int, str], list[Ledger]]:
+    """Return the ledgers of steady units by row; of all units where none is steady."""
+    out = {(name, rank) for name, _, rank in steady.left_out if _ != "not_separable"}
+    result: dict[tuple[int, str], list[Ledger]] = {}
+    everything: dict[tuple[int, str], list[Ledger]] = {}
+    for digest in digests:
+        for row in digest.rows:
+            key = (digest.rank, row.device)
+            for unit in real_units(row.units):
+                if unit.name in steady.moved:
+                    continue
+                everything.setdefault(key, []).append(unit.ledger)
+                if (unit.name, None) not in out and (unit.name, digest.rank) not in out:
+                    result.setdefault(key, []).append(unit.ledger)
+    return result or everything
+
+
+def _headline(
+    digests: list[RankDigest], steady: Steady, ledgers: dict[tuple[int, str], list[Ledger]]
+) -> Headline | Unknown:
+    """Name the largest exposed object other than compute, on the row where it is largest."""
+    withheld = next((digest for digest in digests if digest.withheld), None)
+    if withheld is not None:
+        return Unknown(withheld.withheld, ["a record in which every graph launch has its kernels"])
+    best: tuple[int, int, str, str] | None = None
+    wall_ns = 0
+    for (rank, device), mine in ledgers.items():
+        mean = mean_ledger(mine)
+        for name, time in mean.objects.items():
+            if name != "compute" and (best is None or time.exposed_ns > best[0]):
+                best, wall_ns = (time.exposed_ns, rank, device, name), mean.wall_ns
+    del steady
+    if best is None:
+        return Unknown("no unit of work was recorded", [])
+    exposed_ns, rank, device, name = best
+    share = exposed_ns / wall_ns if wall_ns else 0.0
+    unit = _unit_word(digests)
+    where = f"rank {rank}" if len(digests) > 1 else device
+    note = ", waiting for other ranks included" if name == "collective" else ""
+    says = f"{where}: {_OBJECT_WORDS[name]}, {format_ns(exposed_ns)} per {unit} ({share:.0%}){note}"
+    return Headline(says, "unknown", exposed_ns, "ledger", rank, name)
+
+
+_OBJECT_WORDS: Final = {
+    "collective": "exposed communication",
+    "input": "waiting for input",
+    "artifact": "loading artifacts",
+    "state": "moving state",
+    "output": "writing output",
+    "host": "the host holds the device up",
+    "unknown": "idle for no recorded reason",
+}
+
+
+def _unit_word(digests: list[RankDigest]) -> str:
+    kinds = [unit.kind for unit in real_units(digests[0].rows[0].units)]
+    return {"trace": "record"}.get(kinds[0], kinds[0]) if kinds else "unit"
+
+
+def _unit_summary(digests: list[RankDigest], steady: Steady, settings: Settings) -> UnitSummary:
+    units = real_units(digests[0].rows[0].units)
+    periods = list(steady.periods.values())
+    n = len(periods)
+    none = Unknown("no unit has a period: a run needs two steady units after one another", [])
+    few = Unknown(f"n < {settings.p95_min_count}", [])
+    return UnitSummary(
+        kind=units[0].kind if units else "trace",
+        count=len(units),
+        left_out=[LeftOut(name, why, rank) for name, why, rank in steady.left_out],
+        items=Items(_NO_ITEMS, _NO_ITEMS),
+        period_ns=PeriodStatistics(
+            median=median_ns(periods) if periods else none,
+            p95=percentile_ns(periods, 0.95) if n >= settings.p95_min_count else few,
+            mean=mean_ns(periods) if periods else none,
+            n=n,
+        ),
+    )
+
+
+def _run_summary(digests: list[RankDigest], selection: SelectionEntry) -> RunSummary:
+    kinds = [digest.kind for digest in digests]
+    worlds = [digest.world_size for digest in digests if digest.world_size]
+    by_file: dict[str, RankDigest] = {}
+    for digest in digests:
+        by_file.setdefault(digest.path, digest)
+    return RunSummary(
+        kind=next((kind for kind in ("training", "inference") if kind in kinds), "unknown"),
+        ranks_present=sorted(digest.rank for digest in digests),
+        world_size=max(worlds) if worlds else Unknown("no file says how many ranks the job has", ["distributedInfo"]),
+        ranks_assumed=any(digest.rank_assumed for digest in digests),
+        sources=[
+            SourceEntry(d.path, d.format, d.format_version, d.size_bytes, d.n_events, d.n_skipped, d.n_repaired)
+            for d in digests
+        ],
+        environment=_environment(digests),
+        selection=selection,
+    )
+
+
+def _environment(digests: list[RankDigest]) -> dict[str, Any]:
+    """Join the ranks' environments; a field in which they differ lists its values."""
+    joined: dict[str, list[Any]] = {}
+    for digest in digests:
+        for key, value in digest.environment.items():
+            values = joined.setdefault(key, [])
+            if value not in values:
+                values.append(value)
+    environment: dict[str, Any] = {key: values[0] if len(values) == 1 else values for key, values in joined.items()}
+    devices = sorted({row.device_name for digest in digests for row in digest.rows if row.device_name})
+    return environment | ({"devices": devices} if devices else {})
+
+
+def _run_findings(run: Run) -> list[Finding]:
+    findings = []
+    digests = run.digests
+    assumed = [digest for digest in digests if digest.rank_assumed]
+    if assumed:
+        message = (
+            f"{len(assumed)} of {len(digests)} files do not say their rank;"
+            " ranks were given in order of the files' names"
+        )
+        findings.append(Finding("rank.assumed", "note", None, len(assumed), Example(assumed[0].path), message, []))
+    world = max((digest.world_size or 0 for digest in digests), default=0)
+    missing = sorted(set(range(world)) - {digest.rank for digest in digests})
+    if missing:
+        some = ", ".join(map(str, missing[:8])) + (" …" if len(missing) > 8 else "")
+        message = (
+            f"{len(digests)} of {world} ranks present, missing: {some}; time in collectives is transfer plus waiting,"
+            " which cannot be split, and no straggler can be named"
+        )
+        example = Example(digests[0].path)
+        findings.append(Finding("rank.missing", "warn", None, len(missing), example, message, ["/collectives"]))
+    if run.displaced:
+        message = (
+            f"{len(run.displaced)} more files of ranks that are there already were left out, the first one of rank"
+            f" {run.displaced[0].rank}"
+        )
+        findings.append(
+            Finding("rank.duplicate", "warn", None, len(run.displaced), Example(run.displaced[0].path), message, [])
+        )
+    return findings
+
+
+def _ordered(findings: list[Finding]) -> list[Finding]:
+    order = {"void": 0, "warn": 1, "note": 2}
+    return sorted(findings, key=lambda finding: order[finding.severity])
+
+
+def _clocks(digests: list[RankDigest], steady: Steady) -> list[ClockEntry]:
+    method = "base_time" if all(digest.base_ns is not None for digest in digests) else "none"
+    unmeasured = Unknown(f"how far base times can be trusted is measured on matched collectives; {_NEXT}", [])
+    none = Unknown("the file does not say what its times count from", ["baseTimeNanoseconds"])
+    del steady
+    return [ClockEntry(digest.rank, 0 if method == "base_time" else none, unmeasured, method) for digest in digests]
+
+
+def _withhold_services(report: Report, digests: list[RankDigest]) -> None:
+    """Withdraw service and hidden times that the record cannot carry, and the waiting part where it is not known."""
+    waiting = Unknown(
+        f"telling waiting from moving needs all members of a collective; {_NEXT}", ["traces of all ranks"]
+    )
+    unknown = {digest.rank: digest.services_unknown for digest in digests}
+    for entry in report.ranks:
+        _withdraw(entry.ledger, unknown[entry.rank], waiting)
+    merged = {name: why for services in unknown.values() for name, why in services.items()}
+    _withdraw(report.ledger, merged, waiting)
+
+
+def _withdraw(ledger: Ledger, unknown: dict[str, Unknown], waiting: Unknown) -> None:
+    for name, why in unknown.items():
+        ledger.objects[name].service_ns = why
+        ledger.objects[name].hidden_ns = why
+    collective = ledger.objects["collective"]
+    if not isinstance(collective.waiting_ns, int):
+        collective.waiting_ns = waiting if collective.exposed_ns or collective.service_ns else 0

@@ -1,0 +1,212 @@
+"""The report as one value; every renderer pours it out, and nothing else is computed on the way (REPORT-JSON)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from longpole.analyses.ledger import DeviceTime, Ledger, ObjectTime, StageTime, Unknown
+from longpole.analyses.top import ActivityRow, CopyRow, KernelRow, OperatorRow
+from longpole.analyses.worst_gaps import GapRow
+from longpole.digest.rank_digest import DeviceSpan
+from longpole.timeline.integrity import Finding
+
+SCHEMA: Final = "longpole.report/1"
+
+__all__ = [
+    "SCHEMA",
+    "ClockEntry",
+    "DeviceTime",
+    "Headline",
+    "Items",
+    "Ledger",
+    "LeftOut",
+    "ObjectTime",
+    "PeriodStatistics",
+    "RankEntry",
+    "Report",
+    "RunSummary",
+    "SelectionEntry",
+    "SourceEntry",
+    "StageTime",
+    "Top",
+    "UnitEntry",
+    "UnitSummary",
+    "Unknown",
+    "UnknownEntry",
+]
+
+
+class SourceEntry(msgspec.Struct):
+    """One file: what it is, how large, how many events, and how many of them were left out or repaired."""
+
+    path: str
+    format: str
+    version: str
+    bytes: int
+    events: int
+    skipped: int
+    repaired: int
+
+
+class SelectionEntry(msgspec.Struct):
+    """What part of the run was asked for; None for all of it."""
+
+    units: str | None = None
+    ranks: list[int] | None = None
+    step: str | None = None
+
+
+class RunSummary(msgspec.Struct):
+    """Who ran.
+
+    Attributes:
+        kind: training, inference, serving, posttraining or unknown.
+        ranks_present: Ranks with a file, ascending.
+        world_size: Number of ranks of the job.
+        ranks_assumed: At least one file does not say its rank.
+        sources: The files.
+        environment: Versions, device names and profiler options; never secrets.
+    """
+
+    kind: str
+    ranks_present: list[int]
+    world_size: int | Unknown
+    ranks_assumed: bool
+    sources: list[SourceEntry]
+    environment: dict[str, Any]
+    selection: SelectionEntry
+
+
+class Headline(msgspec.Struct):
+    """The verdict in a sentence."""
+
+    says: str
+    cause: str
+    cost_ns_per_unit: int
+    basis: str
+    rank: int | None = None
+    object: str = ""
+
+
+class LeftOut(msgspec.Struct):
+    """A unit that no mean counts, and why."""
+
+    unit: str
+    why: str
+    rank: int | None = None
+
+
+class Items(msgspec.Struct):
+    """What a unit processes, and how many of it."""
+
+    kind: str | Unknown
+    per_unit: int | Unknown
+
+
+class PeriodStatistics(msgspec.Struct):
+    """Period of the steady units over the run; the 95th percentile is the nearest rank, from 20 samples on."""
+
+    median: int | Unknown
+    p95: int | Unknown
+    mean: int | Unknown
+    n: int
+
+
+class UnitSummary(msgspec.Struct):
+    """The units of the run."""
+
+    kind: str
+    count: int
+    left_out: list[LeftOut]
+    items: Items
+    period_ns: PeriodStatistics
+
+
+class UnitEntry(msgspec.Struct):
+    """One unit of one row; times since the run's base. `head` and `tail` are what lies outside all units."""
+
+    name: str
+    kind: str
+    steady: bool
+    start_ns: int
+    wall_ns: int
+    between_ns: int
+    completion_ns: int
+    period_ns: int | Unknown
+    lag_ns: int
+    items: int | Unknown
+    device_by_time_ns: int
+    device_by_launch_ns: int
+    exposed_ns: dict[str, int]
+    stages: dict[str, StageTime]
+    single_unit: bool | UnsetType = UNSET
+
+
+class Top(msgspec.Struct):
+    """Tables over the row's units."""
+
+    kernels: list[KernelRow]
+    operators: list[OperatorRow]
+    gaps: list[GapRow]
+    copies: list[CopyRow]
+
+
+class RankEntry(msgspec.Struct):
+    """One row: a device of a rank."""
+
+    rank: int
+    host: str
+    device: str
+    device_name: str
+    source: int
+    recorded_ns: int
+    head_ns: int
+    tail_ns: int
+    device_span: DeviceSpan
+    ledger: Ledger
+    gaps_by_activity: list[ActivityRow]
+    units: list[UnitEntry]
+    stages: dict[str, StageTime]
+    top: Top
+
+
+class UnknownEntry(msgspec.Struct):
+    """One figure that is not known: a JSON Pointer to it, why, and what would have to be recorded."""
+
+    at: str
+    why: str
+    missing: list[str]
+
+
+class ClockEntry(msgspec.Struct):
+    """How a rank's clock was brought to the run's."""
+
+    rank: int
+    offset_ns: int | Unknown
+    uncertainty_ns: int | Unknown
+    method: str
+
+
+class Report(msgspec.Struct):
+    """The whole report. Parts of later stages of the product are empty lists or unknown."""
+
+    schema: str
+    longpole: str
+    run: RunSummary
+    headline: Headline | Unknown
+    unit: UnitSummary
+    ledger: Ledger
+    ranks: list[RankEntry]
+    integrity: list[Finding]
+    unknown: list[UnknownEntry]
+    clock: list[ClockEntry]
+    collectives: list[Any]
+    overlap: list[Any]
+    critical_path: Unknown
+    replay: Unknown
+    findings: list[Any]
+    long_pole: str | None
+    candidates: list[Any]
