@@ -43,6 +43,8 @@ class Settings:
         overrun_factor: Beyond that, a span that ends this many record lengths after everything else is impossible
             (a fixed limit lets a wrong hour pass, case B019).
         job_gap_min_ns: Files whose recordings lie further apart than this are distinct jobs.
+        parallel_min_bytes: From this much text on, other processes are started to read it (starting them costs about
+            as long as reading 20 MB).
         expansion_max_ratio: An archive may not grow by more than this, beyond `expansion_free_bytes`
             (the largest ratio of a real trace in the corpus is 28; deflate's limit is 1032).
         expansion_free_bytes: An archive may always grow to this size.
@@ -64,6 +66,7 @@ class Settings:
     host_overrun_min_ns: int = 3600 * NS_PER_S
     overrun_factor: float = 100.0
     job_gap_min_ns: int = 3600 * NS_PER_S
+    parallel_min_bytes: int = 60 << 20
     expansion_max_ratio: int = 200
     expansion_free_bytes: int = 1 << 30
 

@@ -56,9 +56,10 @@ class Gaps:
     thread: Ints
 
 
-def find_gaps(timeline: Timeline, row: DeviceRow, idle: Intervals) -> Gaps:
+def find_gaps(threads: Threads, row: DeviceRow, idle: Intervals) -> Gaps:
     """Find what ends each gap and which call launched that."""
-    launch = _launches(timeline, row)
+    timeline = threads.timeline
+    launch = _launches(timeline, threads.book, row)
     closer = _closers(timeline, row, launch, idle.end_ns)
     found = closer >= 0
     call = np.where(found, launch[np.maximum(closer, 0)], NONE_ID) if len(launch) else np.full(len(closer), NONE_ID)
@@ -93,7 +94,7 @@ def _closers(timeline: Timeline, row: DeviceRow, launch: Ints, end_ns: Ints) -> 
     return np.where(start_ns[order[place]] == end_ns, order[place], -1)
 
 
-def _launches(timeline: Timeline, row: DeviceRow) -> Ints:
+def _launches(timeline: Timeline, book: NameBook, row: DeviceRow) -> Ints:
     """Return the launching call of each span: by correlation, else first in, first out between linked neighbours."""
     launch = row.spans.launch.copy()
     unlinked = np.flatnonzero(launch == NONE_ID)
@@ -102,6 +103,7 @@ def _launches(timeline: Timeline, row: DeviceRow) -> Ints:
     order = np.lexsort((row.spans.start_ns, row.spans.stream))
     stream, linked = row.spans.stream[order], launch[order]
     known = np.flatnonzero(linked != NONE_ID)
+    free = _free_calls(timeline, book)
     for place in np.flatnonzero(linked == NONE_ID).tolist():
         after = int(np.searchsorted(known, place))
         if after == 0 or after == len(known):
@@ -109,11 +111,20 @@ def _launches(timeline: Timeline, row: DeviceRow) -> Ints:
         low, high = int(known[after - 1]), int(known[after])
         if stream[low] != stream[place] or stream[high] != stream[place]:
             continue
-        launch[order[place]] = _between(timeline, linked, (low, place, high))
+        launch[order[place]] = _between(timeline, free, linked, (low, place, high))
     return launch
 
 
-def _between(timeline: Timeline, linked: Ints, places: tuple[int, int, int]) -> int:
+def _free_calls(timeline: Timeline, book: NameBook) -> Ints:
+    """Return the calls that launch something, but to which no span of any device is linked; ascending."""
+    host, launch = timeline.host, timeline.device.launch
+    launching = np.isin(book.call, [CALL_CODE[call] for call in ("launch", "graph_launch", "copy", "memset")])
+    is_free = (host.kind == Kind.RUNTIME) & launching[host.name]
+    is_free[launch[launch != NONE_ID]] = False
+    return np.flatnonzero(is_free).astype(np.int64)
+
+
+def _between(timeline: Timeline, free: Ints, linked: Ints, places: tuple[int, int, int]) -> int:
     """Return the call of a span between two linked ones: their common call, or the launch at the same place."""
     low, place, high = places
     if linked[low] == linked[high]:
@@ -121,11 +132,10 @@ def _between(timeline: Timeline, linked: Ints, places: tuple[int, int, int]) -> 
     host = timeline.host
     if host.track[linked[low]] != host.track[linked[high]] or linked[high] <= linked[low]:
         return NONE_ID
-    between = np.arange(linked[low] + 1, linked[high])
-    free = between[(host.kind[between] == Kind.RUNTIME) & ~np.isin(between, linked)]
-    if len(free) != high - low - 1:
+    between = free[np.searchsorted(free, linked[low]) : np.searchsorted(free, linked[high])]
+    if len(between) != high - low - 1:
         return NONE_ID
-    return int(free[place - low - 1])
+    return int(between[place - low - 1])
 
 
 def idle_pieces(threads: Threads, row: DeviceRow, gaps: Gaps, settings: Settings) -> Pieces:
@@ -226,7 +236,7 @@ def _gap_limit_ns(gaps: Gaps, call_end_ns: Ints, launched: NDArray[np.bool_], se
     """Return the longest gap that counts as back-to-back: the device's own 99th percentile (nearest rank), bounded."""
     queued = launched & (call_end_ns <= gaps.start_ns)
     lengths_ns = np.sort((gaps.end_ns - gaps.start_ns)[queued])
-    if len(lengths_ns) < settings.p95_min_count:
+    if len(lengths_ns) < max(settings.p95_min_count, 1):
         return settings.kernel_gap_default_ns
     own_ns = int(lengths_ns[-(-99 * len(lengths_ns) // 100) - 1])
     return min(own_ns, settings.kernel_gap_max_ns)
@@ -267,24 +277,48 @@ def _cut_after_blocking(threads: Threads, row: DeviceRow, gaps: Gaps, pieces: Pi
     device   ─────────────────────────────┤                                     ├─ K
     reasons                               │sync│ sync   │ sync       │ call …   │
     """
-    after_ns = np.full(len(gaps.start_ns), _NEVER_NS, np.int64)
-    waits = _blocking_rows(threads.timeline, threads.book, row, settings)
-    for track in np.unique(gaps.thread).tolist():
-        rows = threads.rows_of(track)
-        calls = waits[(waits >= rows.start) & (waits < rows.stop)]
-        if len(calls) == 0:
-            continue
-        mine = np.flatnonzero(gaps.thread == track)
-        place = np.searchsorted(threads.timeline.host.start_ns[calls], gaps.start_ns[mine], side="right") - 1
-        returned_ns = threads.timeline.host.end_ns[calls[np.maximum(place, 0)]]
-        ran_dry = (place >= 0) & (gaps.start_ns[mine] <= returned_ns + settings.lost_lead_after_ns)
-        after_ns[mine[ran_dry]] = returned_ns[ran_dry]
     if len(pieces) == 0:
         return pieces
-    cut = pieces.cut_at(after_ns[after_ns < _NEVER_NS]) if (after_ns < _NEVER_NS).any() else pieces
+    waits = _blocking_rows(threads.timeline, threads.book, row, settings)
+    own_ns = np.full(len(gaps.start_ns), _NEVER_NS, np.int64)
+    parent_ns = own_ns.copy()
+    for track in np.unique(gaps.thread).tolist():
+        mine = np.flatnonzero(gaps.thread == track)
+        own_ns[mine] = _returned(threads, waits, track, gaps.start_ns[mine], settings)
+        parent_ns[mine] = _returned(threads, waits, threads.parent_of(track), gaps.start_ns[mine], settings)
+    returns_ns = np.concatenate([own_ns, parent_ns])
+    if (returns_ns == _NEVER_NS).all():
+        return pieces
+    cut = pieces.cut_at(returns_ns[returns_ns < _NEVER_NS])
     lead = np.isin(cut.reason, (REASON_CODE["host.python"], REASON_CODE["host.dispatch"]))
-    lead &= cut.start_ns >= after_ns[cut.gap]
+    after_ns = np.where(_by_parent(threads, gaps, cut), parent_ns[cut.gap], own_ns[cut.gap])
+    lead &= cut.start_ns >= after_ns
     return _replaced(cut, np.where(lead, REASON_CODE["host.sync"], cut.reason).astype(np.int8))
+
+
+def _returned(threads: Threads, waits: Ints, track: int, dry_ns: Ints, settings: Settings) -> Ints:
+    """Return when a thread's blocking call returned in which, or shortly after which, the device ran dry."""
+    host, rows = threads.timeline.host, threads.rows_of(track)
+    calls = waits[(waits >= rows.start) & (waits < rows.stop)]
+    if len(calls) == 0:
+        return np.full(len(dry_ns), _NEVER_NS, np.int64)
+    reach_ns = np.maximum.accumulate(host.end_ns[calls])  # of calls inside one another the outer one returns last
+    place = np.searchsorted(host.start_ns[calls], dry_ns, side="right") - 1
+    returned_ns = reach_ns[np.maximum(place, 0)]
+    ran_dry = (place >= 0) & (dry_ns <= returned_ns + settings.lost_lead_after_ns)
+    return np.where(ran_dry, returned_ns, _NEVER_NS)
+
+
+def _by_parent(threads: Threads, gaps: Gaps, pieces: Pieces) -> NDArray[np.bool_]:
+    """Tell which pieces lie where the launching thread has no record, so that its parent's doings explain them."""
+    silent = np.zeros(len(pieces), np.bool_)
+    thread = gaps.thread[pieces.gap]
+    for track in np.unique(thread[thread >= 0]).tolist():
+        mine = np.flatnonzero(thread == track)
+        cover = threads.cover(track)
+        piece = np.searchsorted(cover.start_ns, pieces.start_ns[mine], side="right") - 1
+        silent[mine] = cover.reason[piece] == NO_RECORD
+    return silent
 
 
 def _blocking_rows(timeline: Timeline, book: NameBook, row: DeviceRow, settings: Settings) -> Ints:

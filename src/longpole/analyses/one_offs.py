@@ -86,6 +86,7 @@ def find_one_offs(
         (COMMUNICATOR_SETUP, np.union1d(by_name, setups)),
         (SEARCH, _searches(timeline, book, settings)),
         (COMPILATION, compiling.astype(np.int64)),
+        (COLD_START, np.flatnonzero(book.object[host.name] == OBJECT_CODE["artifact"]).astype(np.int64)),
     )
     found: dict[int, OneOff] = {}
     for why, rows in kinds:
@@ -126,7 +127,10 @@ def _slow_first(
     first[1:] = key[1:] != key[:-1]
     dur_ns = host.end_ns[rows] - host.start_ns[rows]
     candidates = np.flatnonzero(first & (dur_ns > settings.one_off_min_ns))
-    limit_ns = settings.one_off_factor * _later_medians(peers, dur_ns, first, peers[candidates])
+    of_peers_ns = _later_medians(peers, dur_ns, first, peers[candidates])
+    # A large shape is slow every time: where a call recurs, its own later calls are the measure too.
+    of_own_ns = _later_medians(key, dur_ns, first, key[candidates])
+    limit_ns = settings.one_off_factor * np.fmax(of_peers_ns, np.where(np.isfinite(of_own_ns), of_own_ns, 0.0))
     slow = dur_ns[candidates] > limit_ns
     candidates, limit_ns = candidates[slow], limit_ns[slow]
     own_ns = dur_ns[candidates] - _waiting_inside(timeline, book, rows[candidates], settings)
@@ -134,13 +138,21 @@ def _slow_first(
     return np.sort(rows[candidates[really]]).astype(np.int64)
 
 
-def _later_medians(peers: Rows, dur_ns: Rows, first: NDArray[np.bool_], wanted: Rows) -> NDArray[np.float64]:
-    """Return, for each wanted group, the median of its durations that are no first ones; infinite without any."""
+def _later_medians(group: Rows, dur_ns: Rows, first: NDArray[np.bool_], wanted: Rows) -> NDArray[np.float64]:
+    """Return, for each wanted group, the median of its durations that are no first ones; infinite without any.
+
+    Args:
+        group: `[N]`, ascending.
+        dur_ns: `[N]` int64 ns.
+        first: `[N]` whether it is the first of its kind.
+        wanted: `[M]` groups.
+    """
     median_ns: dict[int, float] = {}
-    for group in np.unique(wanted).tolist():
-        later = dur_ns[(peers == group) & ~first]
-        median_ns[group] = float(np.median(later)) if len(later) else np.inf
-    return np.array([median_ns[group] for group in wanted.tolist()], np.float64)
+    for one in np.unique(wanted).tolist():
+        low, high = np.searchsorted(group, [one, one + 1])
+        later = dur_ns[low:high][~first[low:high]]
+        median_ns[one] = float(np.median(later)) if len(later) else np.inf
+    return np.array([median_ns[one] for one in wanted.tolist()], np.float64)
 
 
 def _waiting_inside(timeline: Timeline, book: NameBook, rows: Rows | NDArray[np.intp], settings: Settings) -> Rows:

@@ -64,7 +64,7 @@ def device_row(timeline: Timeline, book: NameBook, threads: Threads, device: int
     """Say of every span of a device what it is and what it carries."""
     rows = np.flatnonzero(timeline.device.device == device).astype(np.int64)
     spans = timeline.device.take(rows)
-    on_copy_rung = (spans.kind == Kind.COPY) | (spans.kind == Kind.MEMSET)
+    on_copy_rung = (spans.kind == Kind.COPY) | (spans.kind == Kind.MEMSET) | _copies_by_name(timeline, book, spans)
     collective = book.is_collective[spans.name] & ~on_copy_rung
     rung = np.full(len(rows), RUNG_COMPUTE, np.int8)
     rung[collective] = RUNG_COLLECTIVE
@@ -75,6 +75,14 @@ def device_row(timeline: Timeline, book: NameBook, threads: Threads, device: int
     copies = np.flatnonzero(on_copy_rung)
     charged[copies] = _freight(timeline, book, spans.take(copies), launch_stage[copies], around[copies], settings)
     return DeviceRow(device, rows, spans, rung, charged, launch_stage, book.is_fused[spans.name] & ~on_copy_rung)
+
+
+def _copies_by_name(timeline: Timeline, book: NameBook, spans: DeviceTable) -> NDArray[np.bool_]:
+    """Return which spans are copies by their names alone: the exporters of NPUs and MTIA give them no category."""
+    if timeline.device_type not in ("npu", "mtia"):
+        return np.zeros(len(spans), np.bool_)
+    codes = [code for code in np.unique(spans.name).tolist() if book.copy(code).is_copy]
+    return np.isin(spans.name, codes)
 
 
 def _at_launch(timeline: Timeline, threads: Threads, spans: DeviceTable) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
@@ -114,8 +122,7 @@ def _freight(
     readout = small & down & (copies.launch != NONE_ID)
     readout[readout] = _blocks_after(timeline, book, copies.launch[readout], copies.end_ns[readout], settings)
     implied[readout] = OBJECT_CODE["host"]
-    moves = crossing | np.array([d in ("ptop", "unknown", "htoh") for d in direction], np.bool_)
-    return np.where(moves & (around >= 0), around, implied).astype(np.int8)
+    return np.where(around >= 0, around, implied).astype(np.int8)
 
 
 def _blocks_after(
@@ -125,13 +132,18 @@ def _blocks_after(
     copy_end_ns: NDArray[np.int64],
     settings: Settings,
 ) -> NDArray[np.bool_]:
-    """Tell whether the host waits for a copy: its own call does, or the thread's next runtime call blocks."""
+    """Tell whether the host waits for a copy: its own call does, or the next runtime call of its thread blocks."""
     host = timeline.host
-    calls = np.flatnonzero(host.kind == Kind.RUNTIME)
-    after = np.minimum(np.searchsorted(calls, launch, side="right"), len(calls) - 1)
-    following = calls[after]
-    same_thread = (following > launch) & (host.track[following] == host.track[launch])
-    next_blocks = same_thread & (book.call[host.name[following]] == CALL_CODE["sync"])
+    call = book.call[host.name]
+    next_blocks = np.zeros(len(launch), np.bool_)
+    for track in np.unique(host.track[launch]).tolist():
+        mine = np.flatnonzero(host.track[launch] == track)
+        calls = np.flatnonzero((host.kind == Kind.RUNTIME) & (host.track == track))
+        # Behind the call, not only after its start: the runtime's call may hold one of the driver.
+        place = np.searchsorted(host.start_ns[calls], host.end_ns[launch[mine]])
+        following = np.append(calls, -1)[place]
+        following = np.where(following == launch[mine], np.append(calls, [-1, -1])[place + 1], following)
+        next_blocks[mine] = (following >= 0) & (call[following] == CALL_CODE["sync"])
     long_call = host.end_ns[launch] - host.start_ns[launch] > settings.blocking_copy_min_ns
     return next_blocks | (long_call & (host.end_ns[launch] >= copy_end_ns))
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longpole.analyses.ledger import MOVED, Unknown
 from longpole.analyses.name_book import OBJECT_CODE
 from longpole.analyses.pieces import RUNG_COLLECTIVE, RUNG_COMPUTE, RUNG_COPY
+from longpole.analyses.sums import MOVED
+from longpole.records.ledger import Unknown
 from longpole.timeline.columns import Kind
 from longpole.timeline.intervals import Intervals, union, unite
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 import numpy as np
 
 from longpole.analyses.pieces import RUNG_COPY
+from longpole.records.tables import ActivityRow, CopyRow, KernelRow, OperatorRow, ShapeRow, Where
 from longpole.timeline.columns import NONE_ID, Kind
 from longpole.timeline.intervals import Intervals, covered_before, union_by_group
 from longpole.units import gb_per_s
@@ -23,87 +23,6 @@ if TYPE_CHECKING:
 
 ROWS_KEPT: Final = 50
 _SHAPES_KEPT: Final = 3
-
-
-class Where(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where to look in a viewer.
-
-    Attributes:
-        start_ns: Start, in ns since the run's base.
-        event: Number of the event in its file.
-        track: Thread or stream.
-    """
-
-    start_ns: int
-    event: int | None = None
-    track: str = ""
-
-
-class KernelRow(msgspec.Struct, frozen=True):
-    """All device spans of one name: how many, their sum, their union, and the union's share of the busy time."""
-
-    name: str
-    object: str
-    count: int
-    sum_ns: int
-    mean_ns: int
-    union_ns: int
-    share: float
-    where: Where
-
-
-class ShapeRow(msgspec.Struct, frozen=True):
-    """The calls of an operator with one set of input shapes."""
-
-    input_dims: str
-    count: int
-    device_ns: int
-
-
-class OperatorRow(msgspec.Struct, frozen=True):
-    """All calls of one operator.
-
-    Attributes:
-        sum_ns: Time on the host, children included.
-        union_ns: The same as a union over all threads.
-        device_ns: Time of the device spans launched directly under it, not under an operator inside it.
-        share: `device_ns` as a share of the time of all device spans.
-        shapes: The input shapes with the most device time.
-    """
-
-    name: str
-    count: int
-    sum_ns: int
-    union_ns: int
-    device_ns: int
-    share: float
-    shapes: list[ShapeRow]
-    where: Where
-
-
-class CopyRow(msgspec.Struct, frozen=True):
-    """All copies of one kind.
-
-    Attributes:
-        gb_per_s: Effective bandwidth in decimal GB/s, over the copies that took time and say their size; None
-            where there is none.
-    """
-
-    name: str
-    direction: str
-    object: str
-    count: int
-    size_bytes: int
-    sum_ns: int
-    gb_per_s: float | None
-
-
-class ActivityRow(msgspec.Struct, frozen=True):
-    """Idle time of the device while a host event of one name (up to its `#`) runs."""
-
-    name: str
-    idle_ns: int
-    count: int
 
 
 def kernel_rows(timeline: Timeline, row: DeviceRow, window: Intervals, busy_ns: int) -> list[KernelRow]:

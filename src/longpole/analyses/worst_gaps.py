@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 import numpy as np
 
-from longpole.analyses.top import Where, track_label
+from longpole.analyses.top import track_label
+from longpole.records.tables import GapRow, Where
 from longpole.timeline.columns import Kind
 from longpole.vocabulary.objects import IDLE_REASONS
 
@@ -22,34 +22,6 @@ if TYPE_CHECKING:
 GAPS_KEPT: Final = 20
 _STACK_KEPT: Final = 24
 _THREADS_KEPT: Final = 4
-
-
-class GapRow(msgspec.Struct, frozen=True):
-    """One idle gap.
-
-    Attributes:
-        name: The operation charged with most of it.
-        reason: The reason with most of it.
-        dur_ns: Its length within the units.
-        unit: Name of the unit that it begins in.
-        idle_ns: Its length by reason.
-        thread: The thread whose doings explain it.
-        stack: What was open there, outermost first; the recorded call stack where the exporter wrote one.
-        other_threads: Threads of the process that were active meanwhile, with the innermost span of each.
-        closed_by: The device span that ended it, empty for none.
-        where: Where to look.
-    """
-
-    name: str
-    reason: str
-    dur_ns: int
-    unit: str
-    idle_ns: dict[str, int]
-    thread: str
-    stack: list[str]
-    other_threads: list[str]
-    closed_by: str
-    where: Where
 
 
 def gap_rows(

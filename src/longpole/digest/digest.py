@@ -10,7 +10,8 @@ import numpy as np
 from longpole.analyses.evidence import Evidence, check_evidence, empty_units
 from longpole.analyses.host_row import host_row
 from longpole.analyses.idle import find_gaps, idle_pieces
-from longpole.analyses.ledger import Unknown, unit_ledgers, unit_stages
+from longpole.analyses.ledger import unit_ledgers, unit_stages
+from longpole.analyses.modules import module_rows
 from longpole.analyses.name_book import OBJECT_CODE, STAGE_CODE, NameBook
 from longpole.analyses.one_offs import find_one_offs, setup_rows
 from longpole.analyses.pieces import RUNG_IDLE, Pieces, join_pieces
@@ -27,6 +28,7 @@ from longpole.analyses.top import activity_rows, copy_rows, kernel_rows, operato
 from longpole.analyses.worst_gaps import gap_rows
 from longpole.digest.completion import completions, launched_unions
 from longpole.digest.rank_digest import DIGEST_VERSION, DeviceSpan, RankDigest, RowDigest, UnitDigest
+from longpole.records.ledger import Unknown
 from longpole.timeline.boundaries import Unit, find_units, marker_rows
 from longpole.timeline.integrity import Example, Finding
 from longpole.timeline.intervals import Intervals, complement, covered_before, intersect, union
@@ -36,10 +38,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longpole.analyses.idle import Gaps
-    from longpole.analyses.ledger import Ledger
     from longpole.analyses.one_offs import OneOff
     from longpole.analyses.rungs import DeviceRow
-    from longpole.analyses.worst_gaps import GapRow
+    from longpole.records.ledger import Ledger
+    from longpole.records.tables import GapRow
     from longpole.settings import Settings
     from longpole.timeline.timeline import Timeline
     from longpole.vocabulary.matcher import Vocabulary
@@ -155,12 +157,12 @@ def _measure_device(rank: _Rank, device: int) -> RowDigest:
     row = device_row(timeline, rank.book, rank.threads, device, rank.settings)
     busy = busy_pieces(row, rank.recorded)
     ran = union(row.spans.start_ns, row.spans.end_ns)
-    gaps = find_gaps(timeline, row, complement(ran, int(rank.recorded.start_ns[0]), int(rank.recorded.end_ns[0])))
+    gaps = find_gaps(rank.threads, row, complement(ran, int(rank.recorded.start_ns[0]), int(rank.recorded.end_ns[0])))
     idle = idle_pieces(rank.threads, row, gaps, rank.settings)
     services = device_services(row, rank.activities)
     units = _units(rank, join_pieces([busy, idle]), services, device_unions(row), row)
     window = _window(rank)
-    inside = _inside(join_pieces([busy, idle]), rank)
+    inside = _inside(_with_unexplained(join_pieces([busy, idle]).cut_at(rank.bounds_ns), rank), rank)
     return RowDigest(
         device=f"{timeline.device_type}:{device}",
         device_name=timeline.device_names.get(device, ""),
@@ -171,6 +173,7 @@ def _measure_device(rank: _Rank, device: int) -> RowDigest:
         copies=copy_rows(timeline, rank.book, row, window),
         gaps=_worst(rank, gaps, inside),
         activities=activity_rows(timeline, _idle_inside(ran, window), marker_rows(rank.units)),
+        modules=module_rows(timeline, rank.threads, inside),
     )
 
 
@@ -180,6 +183,7 @@ def _measure_host(rank: _Rank) -> RowDigest:
     units = _units(rank, measured.pieces, measured.services, measured.unions, None)
     window = _window(rank)
     busy = measured.pieces.covering(measured.pieces.rung != RUNG_IDLE)
+    inside = _inside(measured.pieces, rank)
     unknown = Unknown(_NO_DEVICE, ["device activities (ProfilerActivity.CUDA or the like)"])
     return RowDigest(
         device="cpu",
@@ -189,8 +193,9 @@ def _measure_host(rank: _Rank) -> RowDigest:
         kernels=[],
         operators=operator_rows(timeline, rank.threads, None, window),
         copies=[],
-        gaps=_worst(rank, measured.gaps, _inside(measured.pieces, rank)),
+        gaps=_worst(rank, measured.gaps, inside),
         activities=activity_rows(timeline, _idle_inside(busy, window), marker_rows(rank.units)),
+        modules=module_rows(timeline, rank.threads, inside),
     )
 
 

@@ -6,9 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from longpole.analyses.ledger import Ledger, StageTime, Unknown
-from longpole.analyses.top import ActivityRow, CopyRow, KernelRow, OperatorRow
-from longpole.analyses.worst_gaps import GapRow
+from longpole.records.ledger import Ledger, StageTime, Unknown
+from longpole.records.tables import ActivityRow, CopyRow, GapRow, KernelRow, ModuleRow, OperatorRow
 from longpole.timeline.integrity import Finding
 
 DIGEST_VERSION: Final = 1
@@ -61,6 +60,7 @@ class RowDigest(msgspec.Struct):
     copies: list[CopyRow]
     gaps: list[GapRow]
     activities: list[ActivityRow]
+    modules: list[ModuleRow] = []
 
 
 class RankDigest(msgspec.Struct):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from longpole.errors import InputError, NotATraceError, UsageError
 from longpole.readers.container import list_members, open_stream
+from longpole.readers.kineto.foreign import describe_foreign
+from longpole.readers.kineto.raw import show_controls
 from longpole.readers.kineto.sniff import looks_like_kineto
 
 if TYPE_CHECKING:
@@ -17,8 +20,9 @@ if TYPE_CHECKING:
 
     from longpole.settings import Settings
 
+_PACKED_RATIO: Final = 15
 _HEAD_BYTES: Final = 1 << 20
-_NEVER_TRACES: Final = (
+_SELDOM_TRACES: Final = (  # text that may quote a trace
     ".py",
     ".md",
     ".txt",
@@ -45,6 +49,7 @@ class TraceFile:
         member: The member of an archive, None for the file itself.
         size_bytes: Its size as stored, 0 where it is not known.
         named: The user named it, so that failing to read it must be said.
+        packed: It is compressed.
     """
 
     path: Path
@@ -52,6 +57,11 @@ class TraceFile:
     member: str | None
     size_bytes: int
     named: bool
+    packed: bool = False
+
+    def decoded_bytes(self) -> int:
+        """Return about how much text the file holds: traces compress some fifteen times (12 to 28 in our corpus)."""
+        return self.size_bytes * (_PACKED_RATIO if self.packed else 1)
 
 
 def find_traces(paths: Sequence[str], settings: Settings) -> list[TraceFile]:
@@ -85,8 +95,9 @@ def _members(path: Path, shown: str, settings: Settings, *, named: bool) -> list
     size_bytes = path.stat().st_size if path.is_file() else 0
     members = list_members(path, settings) if path.is_file() else ()
     if len(members) > 1:
-        return [TraceFile(path, f"{shown}!{m.name}", m.name, m.size_bytes, named) for m in members]
-    return [TraceFile(path, shown, None, size_bytes, named)]
+        return [TraceFile(path, f"{shown}!{m.name}", m.name, m.size_bytes, named, packed=True) for m in members]
+    packed = bool(members) and members[0].kind != "plain"
+    return [TraceFile(path, shown, None, size_bytes, named, packed)]
 
 
 def _of_folder(folder: Path, settings: Settings) -> list[TraceFile]:
@@ -99,27 +110,68 @@ def _of_folder(folder: Path, settings: Settings) -> list[TraceFile]:
     ]
     if problems and not names:
         raise InputError.at(folder, None, f"cannot be read: {problems[0].strerror}", "Ask for read permission")
-    traces = [
-        file
-        for path in names
-        if _may_be_trace(path, settings)
-        for file in _members(path, str(path), settings, named=False)
-    ]
+    files = [file for path in names for file in _files_in(path, settings)]
+    traces = [file for file in files if _may_be_trace(file, settings)]
     if not traces:
-        kinds = sorted({path.suffix or path.name for path in names})
-        found = f"{len(names)} files ({', '.join(kinds[:6])})" if names else "nothing"
-        hint = "Expected JSON traces of a profiler (plain, gzip, zstd or zip)"
-        raise NotATraceError.at(folder, None, f"no trace in this folder, it holds {found}", hint)
+        raise _no_trace(folder, names, settings)
     return traces
 
 
-def _may_be_trace(path: Path, settings: Settings) -> bool:
-    """Tell by its first megabyte whether a file of a folder is a profiler trace."""
-    if path.suffix.lower() in _NEVER_TRACES or path.name.startswith(".") or not path.is_file():
-        return False
+def _files_in(path: Path, settings: Settings) -> list[TraceFile]:
+    """Return a file of a folder, or the members of an archive; an archive that cannot be opened stands for itself."""
+    if path.name.startswith(".") or not path.is_file():
+        return []
     try:
-        with open_stream(path, settings) as stream:
-            head = next(stream.blocks(_HEAD_BYTES), b"")
+        return _members(path, str(path), settings, named=False)
     except InputError:
+        return [TraceFile(path, str(path), None, path.stat().st_size, named=False)]
+
+
+def _may_be_trace(file: TraceFile, settings: Settings) -> bool:
+    """Tell by its first megabyte whether a file of a folder is a profiler trace.
+
+    A file that is named like one and cannot be read is kept: its refusal must be said.
+    """
+    try:
+        head = _head_of(file, settings)
+    except InputError:
+        return bool(_JSON_NAME.search(file.path.name))
+    if file.path.suffix.lower() in _SELDOM_TRACES and head.lstrip()[:1] not in (b"{", b"["):
         return False
-    return looks_like_kineto(head)
+    has_long_header = len(head) == _HEAD_BYTES and any(key in head for key in _HEADER_KEYS)
+    return looks_like_kineto(head) or has_long_header or bool(_TRACE_NAME.search(file.path.name))
+
+
+_JSON_NAME: Final = re.compile(r"\.json\b", re.IGNORECASE)
+_TRACE_NAME: Final = re.compile(r"\.trace\.json\b", re.IGNORECASE)
+_HEADER_KEYS: Final = (b'"distributedInfo"', b'"deviceProperties"', b'"schemaVersion"')
+
+
+def _head_of(file: TraceFile, settings: Settings) -> bytes:
+    with open_stream(file.path, settings, member=file.member) as stream:
+        return next(stream.blocks(_HEAD_BYTES), b"")
+
+
+def _no_trace(folder: Path, names: list[Path], settings: Settings) -> InputError:
+    """Say what a folder without a trace holds, and what the first file of a known kind is."""
+    kinds = sorted({path.suffix or path.name for path in names})
+    found = f"{len(names)} files ({', '.join(kinds[:6])})" if names else "nothing"
+    found = f"no trace in this folder, it holds {found}"
+    for path in names[:_DESCRIBED_MAX]:
+        described = _described(path, settings)
+        if described.startswith("this is"):
+            found += f"; {path.relative_to(folder)}: {described}"
+            break
+    return NotATraceError.at(folder, None, found, "Expected JSON traces of a profiler (plain, gzip, zstd or zip)")
+
+
+_DESCRIBED_MAX: Final = 50
+
+
+def _described(path: Path, settings: Settings) -> str:
+    if not path.is_file():
+        return ""
+    try:
+        return describe_foreign(_head_of(TraceFile(path, str(path), None, 0, named=False), settings))
+    except InputError:
+        return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from longpole.digest.cache import Cache, entry_key
 from longpole.digest.jobs import choose_run
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from longpole.report.document import Report
     from longpole.settings import Settings
 
-_SPLIT_MIN_BYTES: Final = 24 << 20  # a stored size from which starting other processes pays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +150,7 @@ def _carry_out(
     processes = options.processes or os.cpu_count() or 1
     total_bytes = sum(work.file.size_bytes for work in todo)
     meter = _Meter(total_bytes, progress)
-    parallel = processes > 1 and total_bytes >= _SPLIT_MIN_BYTES
+    parallel = processes > 1 and sum(work.file.decoded_bytes() for work in todo) >= context.settings.parallel_min_bytes
     with ExitStack() as held:
         pool = held.enter_context(_pool(processes)) if parallel else None
         if pool is not None and len(todo) > 1:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from longpole.analyses.ledger import Ledger, Unknown, add_ledgers, mean_ledger
+from longpole.analyses.sums import add_ledgers, mean_ledger
 from longpole.digest.steady import Steady, find_steady, real_units
+from longpole.records.ledger import Ledger, Unknown
 from longpole.report.document import (
     SCHEMA,
     ClockEntry,
@@ -78,6 +79,7 @@ def build_report(
         candidates=[],
     )
     _withhold_services(report, digests)
+    _withdraw_periods(report)
     why = "naming a cause needs the critical path, which this version lacks; see the headline for the largest object"
     report.unknown = [UnknownEntry("/long_pole", why, []), *unknown_entries(report)]
     return report
@@ -103,6 +105,7 @@ def _rank_entry(digest: RankDigest, row: RowDigest, source: int, steady: Steady)
         gaps_by_activity=row.activities,
         units=units,
         stages=_add_stages(u for u in real_units(row.units) if u.name not in steady.moved),
+        modules=row.modules,
         top=Top(
             [_shifted(kernel, offset_ns) for kernel in row.kernels],
             [_shifted(operator, offset_ns) for operator in row.operators],
@@ -227,7 +230,7 @@ def _unit_word(digests: list[RankDigest]) -> str:
 
 
 def _unit_summary(digests: list[RankDigest], steady: Steady, settings: Settings) -> UnitSummary:
-    units = real_units(digests[0].rows[0].units)
+    units = [unit for unit in real_units(digests[0].rows[0].units) if unit.name not in steady.moved]
     periods = list(steady.periods.values())
     n = len(periods)
     none = Unknown("no unit has a period: a run needs two steady units after one another", [])
@@ -321,6 +324,15 @@ def _clocks(digests: list[RankDigest], steady: Steady) -> list[ClockEntry]:
     none = Unknown("the file does not say what its times count from", ["baseTimeNanoseconds"])
     del steady
     return [ClockEntry(digest.rank, 0 if method == "base_time" else none, unmeasured, method) for digest in digests]
+
+
+def _withdraw_periods(report: Report) -> None:
+    """Withdraw the run's periods where a finding voids them."""
+    for finding in report.integrity:
+        if finding.severity == "void" and "/unit/period_ns" in finding.voids:
+            why = Unknown(f"{finding.code}: {finding.message}", [])
+            report.unit.period_ns = PeriodStatistics(why, why, why, 0)
+            return
 
 
 def _withhold_services(report: Report, digests: list[RankDigest]) -> None:

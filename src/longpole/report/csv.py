@@ -10,14 +10,14 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from longpole.analyses.ledger import Unknown
+from longpole.records.ledger import Unknown
 from longpole.report.escape import escape
 from longpole.vocabulary.objects import OBJECTS, charged_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from longpole.analyses.top import Where
+    from longpole.records.tables import Where
     from longpole.report.document import RankEntry, Report
 
 Cell: TypeAlias = str | int | float | bool | None
@@ -58,6 +58,7 @@ _UNITS: Final = (
     *(f"exposed_{name}_ns" for name in OBJECTS),
 )
 _STAGES: Final = (*_ROW, "unit", "kind", "steady", "stage", "wall_ns", "busy_ns")
+_MODULES: Final = (*_ROW, "stage", "module", "wall_ns", "busy_ns")
 _KERNELS: Final = (*_ROW, "name", "object", "count", "sum_ns", "mean_ns", "union_ns", "share", *_WHERE)
 _OPERATORS: Final = (
     *_ROW,
@@ -111,6 +112,7 @@ def render_csv(report: Report) -> dict[str, str]:
         "activities.csv": _table(_ACTIVITIES, _each_row(report, _activity_rows)),
         "units.csv": _table(_UNITS, _each_row(report, _unit_rows)),
         "stages.csv": _table(_STAGES, _each_row(report, _stage_rows)),
+        "modules.csv": _table(_MODULES, _each_row(report, _module_rows)),
         "kernels.csv": _table(_KERNELS, _each_row(report, _kernel_rows)),
         "operators.csv": _table(_OPERATORS, _each_row(report, _operator_rows)),
         "copies.csv": _table(_COPIES, _each_row(report, _copy_rows)),
@@ -195,6 +197,11 @@ def _stage_rows(row: RankEntry) -> Iterator[tuple[Cell, ...]]:
     for unit in row.units:
         for name, stage in unit.stages.items():
             yield unit.name, unit.kind, unit.steady, name, stage.wall_ns, stage.busy_ns
+
+
+def _module_rows(row: RankEntry) -> Iterator[tuple[Cell, ...]]:
+    for module in row.modules:
+        yield module.stage, module.module, module.wall_ns, module.busy_ns
 
 
 def _where(where: Where) -> tuple[Cell, ...]:

@@ -7,10 +7,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from longpole.analyses.ledger import DeviceTime, Ledger, ObjectTime, StageTime, Unknown
-from longpole.analyses.top import ActivityRow, CopyRow, KernelRow, OperatorRow
-from longpole.analyses.worst_gaps import GapRow
 from longpole.digest.rank_digest import DeviceSpan
+from longpole.records.ledger import DeviceTime, Ledger, ObjectTime, StageTime, Unknown
+from longpole.records.tables import ActivityRow, CopyRow, GapRow, KernelRow, ModuleRow, OperatorRow
 from longpole.timeline.integrity import Finding
 
 SCHEMA: Final = "longpole.report/1"
@@ -170,6 +169,7 @@ class RankEntry(msgspec.Struct):
     gaps_by_activity: list[ActivityRow]
     units: list[UnitEntry]
     stages: dict[str, StageTime]
+    modules: list[ModuleRow]
     top: Top
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from longpole.analyses.ledger import Unknown
+from longpole.records.ledger import Unknown
 from longpole.report.document import Report, UnknownEntry
 
 if TYPE_CHECKING:

@@ -118,14 +118,19 @@ def _markers(timeline: Timeline, vocabulary: Vocabulary) -> dict[int, dict[int, 
 
 
 def _outermost(timeline: Timeline, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Keep the markers of the thread that has most of them, in time order, without those inside another."""
+    """Keep the markers of the thread that has most of them, in time order, without those inside another.
+
+    Rounding lets a step end a little after the next one has begun, so only a marker of which at least half lies
+    inside another one is left out.
+    """
     host = timeline.host
     track = int(np.bincount(host.track[rows]).argmax())
     rows = rows[host.track[rows] == track]
     rows = rows[np.lexsort((-host.end_ns[rows], host.start_ns[rows]))]
-    reach_ns = np.maximum.accumulate(host.end_ns[rows])
+    start_ns, end_ns = host.start_ns[rows], host.end_ns[rows]
+    reach_ns = np.maximum.accumulate(end_ns)[:-1]
     outside = np.ones(len(rows), np.bool_)
-    outside[1:] = host.start_ns[rows][1:] >= reach_ns[:-1]
+    outside[1:] = (start_ns[1:] >= reach_ns) | (end_ns[1:] - reach_ns > reach_ns - start_ns[1:])
     return rows[outside]
 
 

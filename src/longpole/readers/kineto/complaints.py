@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import numpy as np
 
 from longpole.errors import NotATraceError, TwoWritersError
@@ -37,7 +38,8 @@ class Complaints:
 
     def for_rank(self, rank: int | None) -> Complaints:
         """Return a collector for one rank, with the file's own findings first."""
-        own = Complaints(self.path, self.raw, rank, self.findings)
+        inherited = [msgspec.structs.replace(finding, rank=rank) for finding in self.findings]
+        own = Complaints(self.path, self.raw, rank, inherited)
         own._of_decoding()
         return own
 
@@ -47,17 +49,15 @@ class Complaints:
         severity: Severity,
         rows: NDArray[np.int64] | NDArray[np.intp],
         voids: list[str],
-        excess_ns: NDArray[np.int64] | None = None,
+        remark: str = "",
     ) -> None:
-        """Complain of spans of the file, if there are any."""
+        """Complain of spans of the file, if there are any; a remark ends the message."""
         if len(rows) == 0:
             return
         event = int(self.raw.span["event"][rows[0]])
         name = self.raw.names[int(self.raw.span["name"][rows[0]])]
         message = f"{len(rows):,} {CODES[code]}, the first one {name[:80]!r} (event {event:,})"
-        if excess_ns is not None:
-            message += f"; cut where their stream goes on, {int(excess_ns.sum()):,} ns left out"
-        self._add(code, severity, len(rows), Example(self.path, event), message, voids)
+        self._add(code, severity, len(rows), Example(self.path, event), message + remark, voids)
 
     def edges(self, paired: Paired) -> None:
         """Complain of begin and end events without a partner."""
@@ -77,8 +77,7 @@ class Complaints:
             return
         n_foreign = sum(len(raw.skipped.get(reason, ())) for reason in ("not_an_object", "no_phase"))
         if not raw.header and n_foreign == raw.n_events and (raw.n_events or raw.damages):
-            found = f"a list of {raw.n_events:,} elements, none of them an event of a profiler"
-            found = found if raw.n_events else "no list of events, only text behind a bracket"
+            found = "a list in which no element is an event of a profiler" if raw.n_events else "text behind a bracket"
             raise NotATraceError.at(self.path, None, found, "Give the JSON trace of a profiler")
         what = "no event at all" if raw.n_events == 0 else f"{raw.n_events:,} events, none of them timed"
         hint = "The profiler recorded nothing (an idle moment, or the wrong activities were chosen)"

@@ -46,6 +46,7 @@ _BINARY: Final = (
 
 _JSON: Final = (
     ((b'"pg_config"', b'"entries"'), "a flight recorder dump"),
+    ((b'"segments"', b'"total_size"', b'"blocks"'), "a memory snapshot"),
     ((b'"rocprofiler-sdk-tool"',), "a rocprofv3 dump"),
     ((b'"resourceSpans"',), "an OpenTelemetry export"),
     ((b'"traces"', b'"strings"'), "a Perfetto or speedscope file"),

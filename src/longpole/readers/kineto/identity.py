@@ -6,6 +6,7 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.readers.kineto.credentials import redact
 from longpole.timeline.timeline import Identity
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def find_identity(header: dict[str, Any], path: str, prefix_rank: int | None) ->
         rank=rank if rank is not None else 0,
         rank_assumed=rank is None,
         world_size=world_size if world_size else None,
-        host=str(header.get("host_name", ""))[:64],
+        host=redact(str(header.get("host_name", "")))[:64],
         groups=tuple(group for group in groups if isinstance(group, dict)) if isinstance(groups, list) else (),
     )
 
@@ -76,15 +77,36 @@ def environment_of(header: dict[str, Any]) -> dict[str, Any]:
     """Pick the header fields that describe software and profiler options; nothing that could be secret."""
     chosen: dict[str, Any] = {}
     for key in _ENVIRONMENT:
-        value = header.get(key)
-        if isinstance(value, int | float | str) and len(str(value)) <= 64:
-            chosen[key] = value
+        if _is_plain(header.get(key)):
+            chosen[key] = header[key]
     info = header.get("distributedInfo")
     if isinstance(info, dict):
         for key in ("backend", "nccl_version"):
-            if isinstance(info.get(key), str) and len(info[key]) <= 64:
+            if isinstance(info.get(key), str) and _is_plain(info[key]):
                 chosen[key] = info[key]
     return chosen
+
+
+_PLAIN: Final = re.compile(r"[\w.+:,~ -]{1,64}")
+_LONG_RUN: Final = re.compile(r"[0-9A-Za-z/]{16,}")  # a hash or a token; no version has that
+
+
+def _is_plain(value: Any) -> bool:
+    """Tell whether a value is a number, or a text that can be a version or the name of a backend and no secret."""
+    if isinstance(value, int | float):
+        return abs(value) < _NUMBER_MAX
+    if not isinstance(value, str) or not _PLAIN.fullmatch(value):
+        return False
+    return not _LONG_RUN.search(value) and redact(value) == value
+
+
+_NUMBER_MAX: Final = 1 << 53
+
+
+def version_of(header: dict[str, Any]) -> str:
+    """Return the exporter's schema version as written, empty where it is none."""
+    value = header.get("schemaVersion", "")
+    return str(value)[:32] if _is_plain(value) else ""
 
 
 def _rank_in_name(name: str) -> int | None:

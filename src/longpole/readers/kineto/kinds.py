@@ -88,5 +88,5 @@ def _process_kinds(raw: RawTrace) -> dict[Any, Kind]:
         elif name == "cann":
             kinds[normal_id(pid)] = Kind.RUNTIME
         elif name in ("overlap analysis", "ai core freq", "npu_mem", "hbm", "llc", "pcie", "hccs", "stars soc info"):
-            kinds[normal_id(pid)] = Kind.OVERHEAD
+            kinds[normal_id(pid)] = Kind.DEVICE_ANNOTATION
     return kinds

@@ -9,9 +9,11 @@ import numpy as np
 
 from longpole.readers.kineto.begin_end import pair_edges
 from longpole.readers.kineto.complaints import Complaints
-from longpole.readers.kineto.identity import environment_of, find_identity, rank_prefixes
+from longpole.readers.kineto.credentials import redact
+from longpole.readers.kineto.identity import environment_of, find_identity, rank_prefixes, version_of
 from longpole.readers.kineto.kinds import row_kinds
 from longpole.readers.kineto.links import link_launches
+from longpole.readers.kineto.raw import normal_id, show_controls
 from longpole.timeline.columns import DEVICE_KINDS, HOST_KINDS, NONE_ID, Kind
 from longpole.timeline.placing import duplicates, overlong_on_stream, overrunning, unclosed_frames, untimed
 from longpole.timeline.tables import CollectiveArgs, DeviceTable, FlowTable, HostTable, Sparse, Track
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from longpole.readers.kineto.read import Break
     from longpole.settings import Settings
 
+_SHOWN_MAX: Final = 128  # characters of a thread's or device's name
 _ASIDE_KINDS: Final = (Kind.SYNC_ROW, Kind.DEVICE_ANNOTATION, Kind.OVERHEAD)
 
 
@@ -67,17 +70,18 @@ def lower(raw: RawTrace, breaks: list[Break], path: str, size_bytes: int, settin
     for prefix, rank in prefixes.items() or {None: None}.items():
         mine = _mine(raw, prefix)
         rows = _Rows(raw, kind, raw.span["start_ns"], raw.span["start_ns"] + raw.span["dur_ns"], mine)
-        own = complaints.for_rank(rank)
+        identity = find_identity(raw.header, path, rank)
+        own = complaints.for_rank(identity.rank)
         source = Source(
             path=path,
             format="kineto",
-            version=str(raw.header.get("schemaVersion", ""))[:32],
+            version=version_of(raw.header),
             size_bytes=size_bytes,
             n_events=raw.n_events,
             n_skipped=sum(len(events) for events in raw.skipped.values()),
             n_repaired=sum(damage.count for damage in raw.damages),
         )
-        timelines.append(_timeline(rows, tracks, find_identity(raw.header, path, rank), source, own, settings))
+        timelines.append(_timeline(rows, tracks, identity, source, own, settings))
     return timelines
 
 
@@ -102,10 +106,8 @@ def _add_paired(raw: RawTrace, complaints: Complaints) -> None:
 
 
 def _tracks(raw: RawTrace) -> tuple[Track, ...]:
-    from longpole.readers.kineto.raw import normal_id, show_controls
-
     names = {
-        (normal_id(pid), normal_id(tid)): show_controls(value)
+        (normal_id(pid), normal_id(tid)): redact(show_controls(value))[:_SHOWN_MAX]
         for _, what, pid, tid, value in raw.metadata
         if what == "thread_name"
     }
@@ -213,7 +215,9 @@ def _place(
         raw_unfinished[raw.sparse["unfinished"][0]] = True
     placeable = np.isin(rows.kind, [int(k) for k in (*DEVICE_KINDS, *HOST_KINDS)]) & rows.mine
     no_time = untimed(rows.start_ns, rows.end_ns, rows.kind) & rows.mine
-    complaints.rows("kernel.time.missing", "warn", np.flatnonzero(no_time), _IDLE_VOIDS)
+    n_device = len(rows.rows(DEVICE_KINDS))
+    remark = f"; {n_device - int(no_time.sum()):,} of {n_device:,} device spans have a time"
+    complaints.rows("kernel.time.missing", "warn", np.flatnonzero(no_time), _IDLE_VOIDS, remark)
     rows.mine = rows.mine & ~no_time
     frames = np.flatnonzero(placeable & ~no_time)
     late = np.zeros(len(rows.kind), np.bool_)
@@ -266,7 +270,9 @@ def _cut_overlong(
         lane, rows.start_ns[some], rows.end_ns[some], rows.raw.span["correlation"][some], settings
     )
     bad = some[found.row]
-    complaints.rows("kernel.duration.impossible", "warn", bad, _IDLE_VOIDS, excess_ns=rows.end_ns[bad] - found.end_ns)
+    excess_ns = int((rows.end_ns[bad] - found.end_ns).sum())
+    remark = f"; cut where their stream goes on, {excess_ns:,} ns left out"
+    complaints.rows("kernel.duration.impossible", "warn", bad, _IDLE_VOIDS, remark)
     rows.end_ns[bad] = found.end_ns
 
 
@@ -402,5 +408,5 @@ def _device_names(header: dict[str, Any]) -> dict[int, str]:
         entries = header.get(key)
         for entry in entries if isinstance(entries, list) else []:
             if isinstance(entry, dict) and isinstance(entry.get("id"), int) and isinstance(entry.get("name"), str):
-                names.setdefault(entry["id"], entry["name"])
+                names.setdefault(entry["id"], redact(show_controls(entry["name"]))[:_SHOWN_MAX])
     return names

@@ -21,7 +21,7 @@ NOT_FINITE: Final = "json.number.not_finite"
 LIST_CUT: Final = "json.list.cut"
 SYNTAX: Final = "json.syntax.repaired"
 
-_DEPTH_MAX: Final = 200  # msgspec gives up at about 1000; an event nests 5 deep
+_DEPTH_MAX: Final = 100  # an event nests 5 deep; msgspec gives up at about 1000
 
 # ---------------------------------------------------------------------------------------------- tokens
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from longpole.readers.kineto.chunk import Numbering
+from longpole.readers.kineto.credentials import redact_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from longpole.readers.kineto.chunk import Chunk
     from longpole.readers.kineto.recovery import Damage
 
+_NAME_MAX: Final = 16384  # the longest name in the corpus has 5,160 characters
+_ID_MAX: Final = 256
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SHORT: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
 
@@ -100,8 +104,8 @@ class Joiner:
     def finish(self) -> RawTrace:
         """Concatenate what was collected; the joiner is empty afterwards."""
         raw = self.raw
-        raw.names, raw.tracks = list(self._name), list(self._track)
-        raw.categories, raw.texts = list(self._category), list(self._text)
+        raw.names, raw.tracks = redact_all(list(self._name)), list(self._track)
+        raw.categories, raw.texts = list(self._category), redact_all(list(self._text))
         raw.span, raw.device, raw.flow = _join(self._span), _join(self._device), _join(self._flow)
         for key, parts in self._sparse.items():
             raw.sparse[key] = (np.concatenate([row for row, _ in parts]), np.concatenate([code for _, code in parts]))
@@ -111,12 +115,20 @@ class Joiner:
 def show_controls(name: str) -> str:
     r"""Return a name with its control characters written as escapes, so that none reaches a terminal.
 
+    A name of more than 16,384 characters is cut; its length and a hash keep it apart from others.
+
     >>> show_controls("C:\new")
     'C:\\new'
     """
+    if len(name) > _NAME_MAX:
+        name = f"{name[:_NAME_MAX]}… ({len(name):,} characters, {_hash(name):08x})"
     if name.isprintable():
         return name
     return _CONTROL.sub(lambda found: _SHORT.get(found[0], f"\\x{ord(found[0]):02x}"), name)
+
+
+def _hash(text: str) -> int:
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
 def _codes(numbering: Numbering, keys: Iterable[Any]) -> NDArray[np.int32]:
@@ -127,6 +139,8 @@ def normal_id(value: Any) -> Any:
     """Make a number of an id that is written as text, so that both spellings are one thread."""
     if isinstance(value, str) and value.strip().lstrip("+-").isdigit() and len(value) < 32:
         return int(value)
+    if isinstance(value, str) and len(value) > _ID_MAX:
+        return f"{value[:_ID_MAX]}… ({_hash(value):08x})"
     return value
 
 

@@ -313,4 +313,5 @@ def _with_lines(path: Path, member: str | None, settings: Settings, damages: lis
             if not wanted:
                 break
             line, offset = line + block.count(b"\n"), offset + len(block)
+    line_of.update(dict.fromkeys(wanted, line))  # behind the last byte
     return [replace(d, line=line_of.get(d.byte)) if d.line is None else d for d in damages]

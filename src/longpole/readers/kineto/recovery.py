@@ -40,7 +40,7 @@ CUT: Final = "json.cut"
 
 _QUICK_MAX_BYTES: Final = 1 << 16  # most events have 300 bytes, the longest in the corpus 25 kB
 _ELEMENT_MAX_BYTES: Final = 64 << 20
-_WALKS_PER_BYTE: Final = 8  # beyond, a restart is taken unproved, so that time stays linear in hostile text
+_WALKS_PER_BYTE: Final = 4  # beyond, a restart is taken unproved, so that time stays linear in hostile text
 _WALK_BYTES: Final = 64  # what the start of a walk costs, in bytes of walking
 _ROW_MAX: Final = 1000
 _BROKEN_MIN_BYTES: Final = 64  # no event is shorter; after `_ROW_MAX` of them in a row, the smaller ones are hostile
@@ -53,11 +53,15 @@ _ELEMENT_END: Final = re.compile(rb"\}(?=[\s\x00,]*+\{" + _OBJECT_REST + rb")")
 _EVENT_START: Final = re.compile(rb"\{" + _EVENT_REST)
 _STRAY: Final = re.compile(rb'[^{}\[\]"]{1,8}?(?=' + BLANK + rb"\{" + _OBJECT_REST + rb")")
 _STRAY_BRACKET: Final = re.compile(
-    rb"\](?=" + BLANK + rb",?+" + BLANK + rb"\{" + _EVENT_REST + rb")"
+    rb"\](?=" + BLANK + rb'(?:"|,?+' + BLANK + rb"\{" + _EVENT_REST + rb"))"
     rb"|\}(?=" + BLANK + rb"(?:,?+" + BLANK + rb"\{" + _EVENT_REST + rb"|\]))"
-    rb"|\[(?=" + BLANK + rb"\{" + _OBJECT_REST + rb")"
+    rb"|\[(?=[\s\x00,]*+\{" + _OBJECT_REST + rb")"
 )
 _UNDECIDED_BRACKET: Final = re.compile(rb"[}\]][\s\x00,]*+\Z")
+_FIELD_BEHIND: Final = re.compile(rb"\]" + BLANK + rb"," + BLANK + rb'"')
+_SURE_END: Final = re.compile(rb"\]" + BLANK + rb"(?:\[|\Z|\}" + BLANK + rb"(?:[\[{]|\Z))")
+_BEHIND_DOCUMENT: Final = re.compile(BLANK + rb"(?:[\[{]|\Z)")
+_TRAILER_MAX_BYTES: Final = 1 << 20
 _CLOSERS_TO_END: Final = re.compile(rb"[\s\x00}\]]*+\Z")
 _OBJECT_START: Final = re.compile(rb"\{" + _OBJECT_REST)
 _LIST_END: Final = re.compile(rb"\}" + BLANK + rb"(?P<at>\])" + BLANK + rb"(?:[}\[]|," + BLANK + rb'"|\Z)')
@@ -187,10 +191,31 @@ class _Reader:
             return self._leave_out(at, at + 1)
         if not self.final and _UNDECIDED_BRACKET.match(self.text, at):
             return at, at
-        if self.text[at] in b"]" or _CLOSERS_TO_END.match(self.text, at):
+        is_end = self._is_list_end(at) if self.text[at] in b"]" else bool(_CLOSERS_TO_END.match(self.text, at))
+        if is_end is None:
+            return at, at
+        if is_end:
             self.closed_at = self.first_byte + at
             return at, at
         return self._give_up(at, at)
+
+    def _is_list_end(self, at: int) -> bool | None:
+        """Tell the list's bracket from one that is left of a broken event; None where more text must decide."""
+        sure = _SURE_END.match(self.text, at)
+        if self._is_thrifty() or (sure and (self.final or sure.end() < len(self.text))):
+            return True
+        if _FIELD_BEHIND.match(self.text, at) and self._is_trailer(self.text.index(b",", at) + 1):
+            return True
+        if self._find_restart(at)[1]:
+            return False
+        return True if self.final else None
+
+    def _is_trailer(self, at: int) -> bool:
+        """Tell whether fields and the end of the document begin here."""
+        text = b"{" + self.text[at : at + _TRAILER_MAX_BYTES]
+        fields = walk(text, 0)
+        self.walked_bytes += fields.end + _WALK_BYTES
+        return fields.outcome != "broken" and bool(_BEHIND_DOCUMENT.match(text, fields.end))
 
     def _element(self, at: int) -> tuple[int, int | None]:
         stray = _STRAY_BRACKET.match(self.text, at)
@@ -212,7 +237,8 @@ class _Reader:
         loose_end = self._keep_loose(at, outcome, end)
         if loose_end is not None:
             return loose_end, None
-        if outcome == "unfinished" and end - at < _ELEMENT_MAX_BYTES:
+        # An event inside an event means that this one was never closed.
+        if outcome == "unfinished" and end - at < _ELEMENT_MAX_BYTES and not self._find_restart(at)[1]:
             return self._end_inside(at)
         return self._give_up(at, end)
 
@@ -249,17 +275,21 @@ class _Reader:
 
     def _keep_loose(self, at: int, outcome: str, end: int) -> int | None:
         """Keep an element whose writer did not escape quotes or backslashes; return its end."""
-        if self.text[at] not in b"{[" or (outcome == "unfinished" and self.text.find(b'\\"', at, end) < 0):
+        is_hopeless = outcome == "unfinished" and self.text.find(b'\\"', at, end) < 0
+        if is_hopeless or self.text[at] not in b"{[" or self._is_thrifty():
             return None
-        outcome, end = self._walk(at, LOOSE)
-        return end if outcome == "complete" and self._keep(at, end, LOOSE) else None
+        # A string without an end would be searched to the end of the text for each element anew.
+        walked = walk(self.text[at : at + _QUICK_MAX_BYTES], 0, LOOSE)
+        self.walked_bytes += walked.end + _WALK_BYTES
+        end = at + walked.end
+        return end if walked.outcome == "complete" and self._keep(at, end, LOOSE) else None
 
     def _stands_alone(self, start: int, end: int) -> bool:
         """Tell a string, number or word that is an element from one that is a remnant of an event."""
         return self.text[start] in b"{[" or bool(_BEHIND_SCALAR.match(self.text, end))
 
-    def _walk(self, at: int, dialect: Dialect = JSON) -> tuple[str, int]:
-        walked = walk(self.text, at, dialect)
+    def _walk(self, at: int) -> tuple[str, int]:
+        walked = walk(self.text, at)
         self.walked_bytes += walked.end - at + _WALK_BYTES
         return walked.outcome, walked.end
 
@@ -297,10 +327,10 @@ class _Reader:
         restart, is_sure = self._find_restart(broken_at if self._is_thrifty() else start)
         limit = len(self.text) if restart is None else restart
         for found in _LIST_END.finditer(self.text, start, limit):
-            is_whole = self.final or found.end() < len(self.text)
             # A list inside an event ends alike; only a second list, or no further event, tells them apart.
-            if is_whole and (not is_sure or found[0].endswith(b"[")):
-                return found.start("at")
+            at = found.start("at")
+            if found[0].endswith(b"[") or (not is_sure and self._is_list_end(at)):
+                return at
         return restart
 
     def _find_restart(self, start: int) -> tuple[int | None, bool]:
@@ -329,7 +359,9 @@ class _Reader:
         if self.text[start] not in b"{" or self._byte_before(restart) in _MARKS:
             return False
         outcome, end = self._walk(restart)
-        return outcome == "complete" and b'"ph"' in self.text[restart:end]
+        # A comma that became a brace makes an event of the rest of this one; with the comma back, it is whole.
+        with_comma = walk(self.text[start:restart] + b"," + self.text[restart + 1 : end], 0)
+        return outcome == "complete" and b'"ph"' in self.text[restart:end] and with_comma.outcome == "broken"
 
     def _byte_before(self, at: int) -> bytes:
         """Return the last byte before an offset that is not blank; none where there is none nearby."""

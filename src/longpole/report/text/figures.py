@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from longpole.analyses.ledger import round_shares
+from longpole.analyses.sums import round_shares
 from longpole.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
 _UNITS: Final = ((10 * NS_PER_S, NS_PER_S, "s"), (NS_PER_MS, NS_PER_MS, "ms"), (0, NS_PER_US, "µs"))

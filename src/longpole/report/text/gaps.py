@@ -12,7 +12,7 @@ from longpole.report.text.words import IDLE_WORDS, row_name
 from longpole.units import format_ns
 
 if TYPE_CHECKING:
-    from longpole.analyses.worst_gaps import GapRow
+    from longpole.records.tables import GapRow
     from longpole.report.document import RankEntry, Report
     from longpole.report.text.layout import Style
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.analyses.ledger import Unknown
+from longpole.records.ledger import Unknown
 from longpole.report.escape import escape
 from longpole.report.text.layout import join_wrapped, wrap
 from longpole.report.text.words import is_on_cpu, plural, ranks_as_text, unit_noun, wait_words, with_article
@@ -51,7 +51,7 @@ def render_headline(report: Report, style: Style) -> list[str]:
         lines[0] = style.alarm(_NO_TITLE) + lines[0][len(_NO_TITLE) :]
         if headline.missing:
             need = escape("; ".join(headline.missing))
-            lines += wrap(f"To get one, record {need}", style.width, first="  ", rest="  ", max_lines=3)
+            lines += wrap(f"To get one: {need}", style.width, first="  ", rest="  ", max_lines=3)
         return lines
     lines = wrap(escape(headline.says), style.width, first=_TITLE + "  ", rest="  ", max_lines=3)
     lines[0] = style.verdict(_TITLE) + lines[0][len(_TITLE) :]

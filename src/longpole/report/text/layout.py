@@ -131,7 +131,7 @@ def join_wrapped(parts: Iterable[str], width: int) -> list[str]:
 
 
 def bar(share: float, width: int) -> str:
-    """Return a bar of eighths of a column: nothing for nothing, at least one eighth for more.
+    """Return a bar of eighths of a column: nothing for nothing or for no room, else one eighth at least.
 
     Args:
         share: From 0 to 1.
@@ -140,7 +140,7 @@ def bar(share: float, width: int) -> str:
     >>> bar(0.5, 5), bar(0.0001, 5), bar(0, 5)
     ('██▌', '▏', '')
     """
-    if share <= 0:
+    if share <= 0 or width <= 0:
         return ""
     eighths = max(round(min(share, 1.0) * width * 8), 1)
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()

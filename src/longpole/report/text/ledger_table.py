@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.analyses.ledger import Unknown
+from longpole.records.ledger import Unknown
 from longpole.report.escape import escape
 from longpole.report.text.figures import percent, spread_percent
 from longpole.report.text.layout import bar, columns_of, pad, shorten
@@ -12,7 +12,7 @@ from longpole.report.text.words import plural, unit_noun, with_article
 from longpole.report.worst import whole_units
 
 if TYPE_CHECKING:
-    from longpole.analyses.ledger import ObjectTime
+    from longpole.records.ledger import ObjectTime
     from longpole.report.document import RankEntry, Report
     from longpole.report.text.figures import Scale
     from longpole.report.text.layout import Style
@@ -97,7 +97,7 @@ def _remarks(name: str, time: ObjectTime, scale: Scale) -> list[str]:
     if isinstance(time.waiting_ns, int) and isinstance(time.service_ns, int):
         waiting, service = scale.write(time.waiting_ns), scale.write(time.service_ns)
         share = percent(time.waiting_ns, time.service_ns)
-        return [f"{waiting} of {service} in all is waiting", f"{waiting} of {service} waits", f"{share} waits"]
+        return [f"{waiting} of its {service} is waiting", f"{waiting} of {service} waits", f"{share} waits"]
     if isinstance(time.hidden_ns, Unknown):
         return [f"? {escape(time.hidden_ns.unknown)}", "? reason under NOT KNOWN", "? see below"]
     if name == "collective" and time.exposed_ns:

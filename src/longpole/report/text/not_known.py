@@ -62,7 +62,10 @@ def _weight(entry: UnknownEntry) -> int:
 def _figures(report: Report, entries: list[UnknownEntry]) -> str:
     """Name the figures of some entries, and the ranks that they belong to."""
     places = [say_pointer(entry.at, report) for entry in entries]
-    words = list(dict.fromkeys(place.words for place in places))
+    parts: dict[str, dict[str, None]] = {}
+    for place in places:
+        parts.setdefault(place.owner, {})[place.part] = None
+    words = [f"{owner} ({', '.join(filter(None, of))})" if any(of) else owner for owner, of in parts.items()]
     named = "; ".join(words[:_NAMED]) + (f" and {len(words) - _NAMED} more" if len(words) > _NAMED else "")
     ranks = {place.rank for place in places if place.rank is not None}
     if not ranks or ranks == {row.rank for row in report.ranks}:

@@ -1,4 +1,4 @@
-"""JSON Pointers into a report, said in words: `/ranks/3/ledger/objects/input/hidden_ns` is `input, hidden part`."""
+"""JSON Pointers into a report, said in words: `/ranks/3/ledger/objects/input/hidden_ns` is input's hidden part."""
 
 from __future__ import annotations
 
@@ -39,11 +39,13 @@ class Place:
 
     Attributes:
         rank: The rank that it belongs to, None for the run.
-        words: What it is.
+        owner: What it is a figure of, or what it is.
+        part: Which one of the owner's, empty where the owner says it.
     """
 
     rank: int | None
-    words: str
+    owner: str
+    part: str = ""
 
 
 def say_pointer(pointer: str, report: Report) -> Place:
@@ -65,10 +67,12 @@ def say_pointer(pointer: str, report: Report) -> Place:
             words.append(_WORDS.get(token, token.removesuffix("_ns").replace("_", " ")))
         if token in _WHOLE:
             break
-    said = ", ".join(words)
     if tokens[:1] == ["unit"] and words[1:]:
-        said = f"{', '.join(words[1:])} of {with_article(unit_noun(report.unit.kind))}"
-    return Place(rank, escape(said) or ("ranks" if rank is None else "all figures"))
+        noun = escape(unit_noun(report.unit.kind))
+        return Place(None, f"{escape(words[1])} of {with_article(noun)}", escape(", ".join(words[2:])))
+    if not words:
+        return Place(rank, "ranks" if rank is None else "all figures")
+    return Place(rank, escape(words[0]), escape(", ".join(words[1:])))
 
 
 def _inside(value: Any, token: str) -> Any:

@@ -26,7 +26,7 @@ IDLE_WORDS: Final = {
     "launch_call": "in the calls that launch work",
     "launch_latency": "from a launch to its start",
     "kernel_gap": "the usual gap between two kernels",
-    "device.unexplained": "work was queued, yet nothing ran",
+    "device.unexplained": "nothing recorded explains it",
     "unlinked": "no launch recorded for what came next",
 }
 """What was going on while the device idled; DESIGN 3.4 defines the reasons."""

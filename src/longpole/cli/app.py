@@ -1,0 +1,46 @@
+"""The command line as a whole: which commands there are, and what is said of all of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+from longpole.cli.cache import cache_app
+from longpole.cli.report import EXAMPLES as REPORT_EXAMPLES
+from longpole.cli.report import report
+from longpole.cli.schema import schema_app
+from longpole.cli.version import version
+
+_EXAMPLES: Final = """\b
+Examples:
+  longpole report traces/
+  longpole report --help"""
+
+app = typer.Typer(
+    name="longpole", epilog=_EXAMPLES, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def longpole(
+    version_wanted: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where in the code an internal error happened.")] = False,
+) -> None:
+    """Name the wait that holds up an AI job."""
+    # Both are acted on elsewhere: the one by its callback, the other by `main`, which takes it out wherever it stands.
+    del version_wanted, debug
+
+
+app.command("report", epilog=REPORT_EXAMPLES, short_help="Say where a step's time went.")(report)
+app.add_typer(cache_app, name="cache")
+app.add_typer(schema_app, name="schema")
+app.command("version", epilog="Example: longpole version")(version)

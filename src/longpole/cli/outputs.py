@@ -1,0 +1,125 @@
+"""Where a report goes: the page, a JSON file, a folder of CSV files."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from longpole.cli.terminal import page_width, wants_color, write_bytes, write_text
+from longpole.errors import UsageError
+
+if TYPE_CHECKING:
+    from longpole.report.document import Report
+
+STDOUT: Final = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    """What to write, and where.
+
+    Attributes:
+        json_file: A file, `-` for standard output, None for no JSON.
+        csv_folder: A folder, None for no CSV.
+        detail: How much the JSON document holds.
+        quiet: Write no page.
+        color: `auto`, `always` or `never`.
+    """
+
+    json_file: str | None
+    csv_folder: str | None
+    detail: str
+    quiet: bool
+    color: str
+
+    def check(self) -> None:
+        """Look whether everything can be written, before long work is done in vain.
+
+        Raises:
+            UsageError: Something cannot.
+        """
+        if self.json_file is not None and self.json_file != STDOUT:
+            _check_file("--json", Path(self.json_file))
+        if self.csv_folder is not None:
+            _check_folder("--csv", Path(self.csv_folder))
+
+    def write(self, report: Report) -> None:
+        """Write it all: files first, then standard output.
+
+        Raises:
+            UsageError: A file cannot be written, or is one of the traces.
+        """
+        if self.json_file is not None:
+            self._write_json(report, self.json_file)
+        if self.csv_folder is not None:
+            _write_csv(report, Path(self.csv_folder))
+        if not self.quiet and self.json_file != STDOUT:
+            from longpole.report.text import render_text
+
+            write_text(render_text(report, width=page_width(), color=wants_color(self.color)))
+
+    def _write_json(self, report: Report, file: str) -> None:
+        from longpole.report.json import render_json
+
+        data = render_json(report, self.detail)
+        if file == STDOUT:
+            write_bytes(data)
+            return
+        if any(_is_same(file, source.path) for source in report.run.sources):
+            msg = f"--json {file}: expected a file to write the report to, found one of the traces; name another"
+            raise UsageError(msg)
+        _write("--json", Path(file), data)
+
+
+def _write_csv(report: Report, folder: Path) -> None:
+    from longpole.report.csv import render_csv
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        _refuse("--csv", folder, error)
+    for name, text in render_csv(report).items():
+        _write("--csv", folder / name, text.encode())
+
+
+def _write(option: str, path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        _refuse(option, path, error)
+
+
+def _check_file(option: str, path: Path) -> None:
+    if path.is_dir():
+        msg = f"{option} {path}: expected a file to write, found a folder; name a file in it"
+        raise UsageError(msg)
+    if not path.parent.is_dir():
+        msg = f"{option} {path}: the folder {path.parent} does not exist; create it or name another file"
+        raise UsageError(msg)
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        msg = f"{option} {path}: no permission to write there; name another file"
+        raise UsageError(msg)
+
+
+def _check_folder(option: str, path: Path) -> None:
+    existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+    if not existing.is_dir():
+        msg = f"{option} {path}: expected a folder, found the file {existing}; name another folder"
+        raise UsageError(msg)
+    if not os.access(existing, os.W_OK):
+        msg = f"{option} {path}: no permission to write in {existing}; name another folder"
+        raise UsageError(msg)
+
+
+def _refuse(option: str, path: Path, error: OSError) -> NoReturn:
+    msg = f"{option} {path}: cannot be written: {error.strerror or error}; name another place"
+    raise UsageError(msg) from None
+
+
+def _is_same(one: str, other: str) -> bool:
+    try:
+        return Path(one).samefile(other)
+    except OSError:
+        return False

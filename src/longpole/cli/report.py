@@ -1,0 +1,66 @@
+"""`longpole report`: where a step went, on all ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from longpole.cli import report_options as option
+from longpole.cli.outputs import Outputs
+from longpole.cli.progress import Progress
+from longpole.cli.terminal import COLORS
+from longpole.cli.values import parse_choice, parse_count, parse_if_given, parse_ranks, parse_units
+
+EXAMPLES: Final = """\b
+Examples:
+  longpole report runs/7b-sft
+  longpole report traces/ --units 3..7 --json report.json
+  longpole report rank0.json.gz rank1.json.gz --csv tables/
+  longpole report 'runs/*/rank*.json' --job 2 --json - | jq .headline"""
+
+
+def report(
+    paths: option.Paths,
+    *,
+    json: option.JsonFile = None,
+    csv: option.CsvFolder = None,
+    step: option.Step = None,
+    units: option.Units = None,
+    rank: option.Ranks = None,
+    rules: option.Rules = None,
+    settings: option.SettingsFile = None,
+    detail: option.Detail = "rank",
+    no_cache: option.NoCache = False,
+    verify_cache: option.VerifyCache = False,
+    job: option.Job = None,
+    jobs: option.Jobs = None,
+    quiet: option.Quiet = False,
+    color: option.Color = "auto",
+) -> None:
+    """Say where every nanosecond of a step went, and which wait is the long pole."""
+    outputs = Outputs(
+        json_file=json,
+        csv_folder=csv,
+        detail=parse_choice("--detail", detail, option.DETAILS),
+        quiet=quiet,
+        color=parse_choice("--color", color, COLORS),
+    )
+    outputs.check()
+    ranks, number = parse_if_given(parse_ranks, rank), parse_if_given(parse_units, units)
+    chosen = {"job": parse_count("--job", job), "processes": parse_count("--jobs", jobs)}
+    from longpole.pipeline.report import ReportOptions, build_report
+
+    options = ReportOptions(
+        step=step,
+        units=number,
+        ranks=ranks,
+        rules=parse_if_given(Path, rules),
+        settings=parse_if_given(Path, settings),
+        use_cache=not no_cache,
+        verify_cache=verify_cache,
+        **chosen,
+    )
+    with Progress(wanted=not quiet) as progress:
+        document = build_report(paths, options, progress.update)
+    outputs.write(document)
+    progress.say_done()

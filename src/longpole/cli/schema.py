@@ -1,0 +1,27 @@
+"""`longpole schema`: the JSON Schemas of what Longpole writes."""
+
+from __future__ import annotations
+
+import typer
+
+from longpole.cli.terminal import write_bytes
+
+schema_app = typer.Typer(
+    help="Print the JSON Schema of what Longpole writes.",
+    epilog="Example: longpole schema report > report.schema.json",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@schema_app.callback()
+def schema() -> None:
+    """Print the JSON Schema of what Longpole writes."""
+
+
+@schema_app.command("report", epilog="Example: longpole schema report > report.schema.json")
+def report() -> None:
+    """Print the JSON Schema of `longpole report --json`."""
+    from longpole.report.schema import read_schema
+
+    write_bytes(read_schema("report"))

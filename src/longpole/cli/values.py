@@ -1,0 +1,92 @@
+"""The texts of options as values; an error names the option, what it takes, and what it was given."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+
+from longpole.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Value = TypeVar("Value")
+
+_UNITS: Final = re.compile(r"(\d{0,18})\.\.(\d{0,18})|(\d{1,18})", re.ASCII)
+_RANKS: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
+_COUNT: Final = re.compile(r"[1-9]\d{0,8}", re.ASCII)
+_MOST_RANKS: Final = 1_000_000
+
+
+def parse_units(text: str) -> tuple[int | None, int | None]:
+    """Read a range of unit numbers, both ends included.
+
+    >>> parse_units("3..7"), parse_units("3.."), parse_units("5")
+    ((3, 7), (3, None), (5, 5))
+
+    Raises:
+        UsageError: It is no range, or its end lies before its beginning.
+    """
+    match = _UNITS.fullmatch(text.strip())
+    if match is None or text.strip() == "..":
+        _refuse("--units", "a range such as 3..7, 3.. or ..7, or one number", text)
+    if match[3]:
+        return int(match[3]), int(match[3])
+    first, last = (int(end) if end else None for end in match.group(1, 2))
+    if first is not None and last is not None and last < first:
+        _refuse("--units", "a range whose end is not before its beginning", text)
+    return first, last
+
+
+def parse_ranks(text: str) -> frozenset[int]:
+    """Read a set of ranks: numbers and ranges with commas between them.
+
+    >>> sorted(parse_ranks("0,3-5"))
+    [0, 3, 4, 5]
+
+    Raises:
+        UsageError: A part is neither a number nor a range, or there are more than a million.
+    """
+    ranks: set[int] = set()
+    for part in text.split(","):
+        match = _RANKS.fullmatch(part.strip())
+        first = int(match[1]) if match else 0
+        last = int(match[2] or match[1]) if match else -1
+        if last < first or last - first >= _MOST_RANKS:
+            _refuse("--rank", "ranks and ranges such as 0,3-5", text)
+        ranks.update(range(first, last + 1))
+    return frozenset(ranks)
+
+
+def parse_if_given(parse: Callable[[str], Value], text: str | None) -> Value | None:
+    """Read the text of an option that may not have been given."""
+    return None if text is None else parse(text)
+
+
+def parse_count(option: str, text: str | None) -> int | None:
+    """Read a whole number of at least 1; None where the option was not given.
+
+    Raises:
+        UsageError: It is none.
+    """
+    if text is None:
+        return None
+    if not _COUNT.fullmatch(text.strip()):
+        _refuse(option, "a whole number of at least 1", text)
+    return int(text)
+
+
+def parse_choice(option: str, text: str, choices: Sequence[str]) -> str:
+    """Read one of several words.
+
+    Raises:
+        UsageError: It is none of them.
+    """
+    if text not in choices:
+        _refuse(option, f"one of {', '.join(choices)}", text)
+    return text
+
+
+def _refuse(option: str, expected: str, found: str) -> NoReturn:
+    msg = f"{option}: expected {expected}; found {found!r}"
+    raise UsageError(msg)

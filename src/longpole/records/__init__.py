@@ -1,0 +1,1 @@
+"""Stored forms, without the means to measure them: what a cache or another program reads."""
