@@ -42,6 +42,9 @@ class Settings:
         host_overrun_min_ns: The same for spans of the host: a step annotation may rightly stay open for long.
         overrun_factor: Beyond that, a span that ends this many record lengths after everything else is impossible
             (a fixed limit lets a wrong hour pass, case B019).
+        span_max_ns: No span is longer (our choice: 30 days; sums of longer ones would leave 64 bits).
+        stray_max_share: Rows that lie as far away from the record as an overrun, in time, are strays where they are
+            no more than this share of all rows (our choice: more of them are a second recording).
         job_gap_min_ns: Files whose recordings lie further apart than this are distinct jobs.
         parallel_min_bytes: From this much text on, other processes are started to read it (starting them costs about
             as long as reading 20 MB).
@@ -65,6 +68,8 @@ class Settings:
     overrun_min_ns: int = NS_PER_S
     host_overrun_min_ns: int = 3600 * NS_PER_S
     overrun_factor: float = 100.0
+    span_max_ns: int = 30 * 24 * 3600 * NS_PER_S
+    stray_max_share: float = 0.1
     job_gap_min_ns: int = 3600 * NS_PER_S
     parallel_min_bytes: int = 60 << 20
     expansion_max_ratio: int = 200

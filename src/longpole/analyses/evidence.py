@@ -80,20 +80,23 @@ def _without_kernels(timeline: Timeline, book: NameBook) -> NDArray[np.int64]:
         & (host.correlation > 0)
     )
     linked = np.isin(launches, device.launch) | np.isin(host.correlation[launches], device.correlation)
-    # A runtime call may make a driver call of its own: the inner one then carries the kernel.
-    linked |= _launches_inside(timeline, launches, launches[linked])
+    linked = _with_nested(timeline, launches, linked)
     captured = _while_capturing(timeline, book, launches)
     return launches[~linked & ~captured].astype(np.int64)
 
 
-def _launches_inside(timeline: Timeline, outer: NDArray[np.intp], linked: NDArray[np.intp]) -> NDArray[np.bool_]:
-    host = timeline.host
-    if len(linked) == 0:
-        return np.zeros(len(outer), np.bool_)
-    after = np.searchsorted(linked, outer, side="right")
-    inner = linked[np.minimum(after, len(linked) - 1)]
-    same = (host.track[inner] == host.track[outer]) & (inner > outer)
-    return same & (host.start_ns[inner] < host.end_ns[outer])
+def _with_nested(timeline: Timeline, launches: NDArray[np.intp], linked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Add launches around and inside linked ones: a call of the runtime makes one of the driver, and one has all."""
+    host, rows = timeline.host, launches[linked]
+    if len(rows) == 0:
+        return linked
+    after = rows[np.minimum(np.searchsorted(rows, launches, side="right"), len(rows) - 1)]
+    around = (host.track[after] == host.track[launches]) & (after > launches)
+    around &= host.start_ns[after] < host.end_ns[launches]
+    before = rows[np.maximum(np.searchsorted(rows, launches) - 1, 0)]
+    inside = (host.track[before] == host.track[launches]) & (before < launches)
+    inside &= host.end_ns[launches] <= host.end_ns[before]
+    return linked | around | inside
 
 
 def _while_capturing(timeline: Timeline, book: NameBook, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -118,7 +121,7 @@ def _graph_launches(timeline: Timeline, book: NameBook, findings: list[Finding])
     launches = np.flatnonzero((host.kind == Kind.RUNTIME) & (book.call[host.name] == CALL_CODE["graph_launch"]))
     if len(launches) == 0 or len(device) == 0:
         return ""
-    complete = np.isin(launches, device.launch)
+    complete = _with_nested(timeline, launches, np.isin(launches, device.launch))
     n_missing = int((~complete).sum())
     if n_missing == 0:
         return ""

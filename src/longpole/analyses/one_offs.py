@@ -130,7 +130,8 @@ def _slow_first(
     of_peers_ns = _later_medians(peers, dur_ns, first, peers[candidates])
     # A large shape is slow every time: where a call recurs, its own later calls are the measure too.
     of_own_ns = _later_medians(key, dur_ns, first, key[candidates])
-    limit_ns = settings.one_off_factor * np.fmax(of_peers_ns, np.where(np.isfinite(of_own_ns), of_own_ns, 0.0))
+    limit_ns = np.fmax(of_peers_ns, np.where(np.isfinite(of_own_ns), of_own_ns, 0.0))
+    limit_ns[np.isfinite(limit_ns)] *= settings.one_off_factor
     slow = dur_ns[candidates] > limit_ns
     candidates, limit_ns = candidates[slow], limit_ns[slow]
     own_ns = dur_ns[candidates] - _waiting_inside(timeline, book, rows[candidates], settings)

@@ -64,6 +64,8 @@ class Pieces:
     def cut_at(self, time_ns: NDArray[np.int64]) -> Self:
         """Cut pieces at the given times, so that none reaches across one."""
         time_ns = np.unique(time_ns)
+        if len(time_ns) == 0:
+            return self
         first = np.searchsorted(time_ns, self.start_ns, side="right")
         last = np.searchsorted(time_ns, self.end_ns, side="left")
         row, cut = expand(first, last + 1)

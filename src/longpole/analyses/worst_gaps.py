@@ -91,7 +91,9 @@ def _stack(timeline: Timeline, threads: Threads, row: int) -> list[str]:
         return []
     recorded = timeline.call_stacks.at(row)
     if recorded:
-        return [timeline.names[int(timeline.host.name[row])], *recorded.split(";")[:_STACK_KEPT]]
+        # Exporters write the innermost frame first.
+        frames = recorded.split(";")[:_STACK_KEPT]
+        return [*reversed(frames), timeline.names[int(timeline.host.name[row])]]
     cover = threads.cover(int(timeline.host.track[row]))
     names = []
     place = row - cover.first_row

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from longpole.errors import InputError, NotATraceError, UsageError
 from longpole.readers.container import list_members, open_stream
 from longpole.readers.kineto.foreign import describe_foreign
-from longpole.readers.kineto.raw import show_controls
 from longpole.readers.kineto.sniff import looks_like_kineto
+from longpole.readers.kineto.spelling import show_controls
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +95,10 @@ def _members(path: Path, shown: str, settings: Settings, *, named: bool) -> list
     size_bytes = path.stat().st_size if path.is_file() else 0
     members = list_members(path, settings) if path.is_file() else ()
     if len(members) > 1:
-        return [TraceFile(path, f"{shown}!{m.name}", m.name, m.size_bytes, named, packed=True) for m in members]
+        return [
+            TraceFile(path, f"{shown}!{show_controls(m.name)}", m.name, m.size_bytes, named, packed=True)
+            for m in members
+        ]
     packed = bool(members) and members[0].kind != "plain"
     return [TraceFile(path, shown, None, size_bytes, named, packed)]
 

@@ -264,7 +264,7 @@ def list_members(path: Path, settings: Settings) -> tuple[Member, ...]:
 
 
 def _spool(source: StoredBytes, held: ExitStack) -> IO[bytes]:
-    copy: IO[bytes] = held.enter_context(tempfile.TemporaryFile())
+    copy: IO[bytes] = held.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - it lives as long as the stream
     for chunk in store(source):
         copy.write(chunk)
     return copy

@@ -209,7 +209,8 @@ def _headline(
     unit = _unit_word(digests)
     where = f"rank {rank}" if len(digests) > 1 else device
     note = ", waiting for other ranks included" if name == "collective" else ""
-    says = f"{where}: {_OBJECT_WORDS[name]}, {format_ns(exposed_ns)} per {unit} ({share:.0%}){note}"
+    words = "the host between operators" if device == "cpu" and name == "host" else _OBJECT_WORDS[name]
+    says = f"{where}: {words}, {format_ns(exposed_ns)} per {unit} ({share:.0%}){note}"
     return Headline(says, "unknown", exposed_ns, "ledger", rank, name)
 
 
@@ -288,7 +289,9 @@ def _run_findings(run: Run) -> list[Finding]:
     assumed = [digest for digest in digests if digest.rank_assumed]
     if assumed:
         message = (
-            f"{len(assumed)} of {len(digests)} files do not say their rank;"
+            f"the file does not say its rank; rank {assumed[0].rank} is assumed"
+            if len(digests) == 1
+            else f"{len(assumed)} of {len(digests)} files do not say their rank;"
             " ranks were given in order of the files' names"
         )
         findings.append(Finding("rank.assumed", "note", None, len(assumed), Example(assumed[0].path), message, []))

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import Final
 
 # Printable ASCII needs no look-up; nearly all names are made of it.
 _TO_LOOK_AT: Final = re.compile(r"[^\x20-\x7e]")
-
-# Control, format (bidirectional overrides, zero-width and tag characters among them), lone surrogates, private use,
-# unassigned, line and paragraph separators: what moves a cursor, reorders or hides text, or cannot be encoded.
-_ESCAPED: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 _NOTATIONS: Final = (("x", 2), ("u", 4), ("U", 8))
 
@@ -34,8 +29,10 @@ def escape(text: str) -> str:
 
 
 def _escaped(match: re.Match[str]) -> str:
+    # Python calls unprintable what moves a cursor, reorders or hides text, or cannot be encoded: control and format
+    # characters (bidirectional overrides, tags), lone surrogates, unassigned ones, and every separator but the space.
     char = match[0]
-    if unicodedata.category(char) not in _ESCAPED:
+    if char.isprintable():
         return char
     code = f"{ord(char):x}"
     letter, digits = next((letter, digits) for letter, digits in _NOTATIONS if len(code) <= digits)

@@ -37,8 +37,6 @@ def largest_wait(row: RankEntry) -> tuple[str, int]:
         exposed = {name: mean_ns([unit.exposed_ns.get(name, 0) for unit in units]) for name in names}
     else:
         exposed = {name: row.ledger.objects[name].exposed_ns for name in names}
-    if not exposed:
-        return "unknown", 0
     worst = max(exposed, key=lambda name: exposed[name])
     return worst, exposed[worst]
 

@@ -9,7 +9,9 @@ units     │head│ unit 3       │ unit 4      │ unit 5     │  tail   │
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -33,9 +35,11 @@ class Unit:
     """One unit of work of a rank.
 
     Attributes:
-        name: The marker's name.
+        name: The marker's name, with its place in the series where several markers bear it: units are told apart,
+            and found on other ranks, by their names.
         kind: `step`, `iteration`, … or `trace` where the record is one unit for want of markers.
-        ordinal: The number in the marker's name, else its place among the markers from 0.
+        ordinal: The number in the marker's name; its place among the markers from 0 where a name has none, or where
+            the numbers do not ascend (two rounds of a profiler in one file).
         start_ns: Start, in ns since the file's base time.
         end_ns: Start of the next unit; the last one ends with its own marker.
         between_ns: How much of the unit lies behind its marker's end.
@@ -139,15 +143,16 @@ def _between_starts(
 ) -> list[Unit]:
     host = timeline.host
     starts, own_ends = host.start_ns[rows].tolist(), host.end_ns[rows].tolist()
+    names = _told_apart([timeline.names[code] for code in host.name[rows].tolist()])
+    ordinals = _ascending([meanings[row].ordinal if row in meanings else None for row in rows.tolist()])
     units = []
     for place, row in enumerate(rows.tolist()):
         end_ns = starts[place + 1] if place + 1 < len(rows) else own_ends[place]
-        ordinal = meanings[row].ordinal if row in meanings else None
         units.append(
             Unit(
-                name=timeline.names[int(host.name[row])],
+                name=names[place],
                 kind="step" if kind == "engine" else kind,
-                ordinal=place if ordinal is None else ordinal,
+                ordinal=ordinals[place],
                 start_ns=starts[place],
                 end_ns=end_ns,
                 between_ns=max(end_ns - own_ends[place], 0),
@@ -155,6 +160,20 @@ def _between_starts(
             )
         )
     return units
+
+
+def _ascending(numbers: list[int | None]) -> list[int]:
+    """Return the numbers where there is one for each and they ascend, else places from 0."""
+    known = [number for number in numbers if number is not None]
+    if len(known) == len(numbers) and all(before < after for before, after in pairwise(known)):
+        return known
+    return list(range(len(numbers)))
+
+
+def _told_apart(names: list[str]) -> list[str]:
+    """Add its place in the list to every name that occurs several times."""
+    seen = Counter(names)
+    return [f"{name} #{place}" if seen[name] > 1 else name for place, name in enumerate(names)]
 
 
 def _between_optimizer_steps(timeline: Timeline, rows: NDArray[np.int64]) -> list[Unit]:

@@ -5,7 +5,7 @@ A *set* here is a pair of arrays `(start_ns, end_ns)`, ascending, disjoint and n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -130,12 +130,35 @@ def union_by_group(group: NDArray[np.int32], start_ns: Ints, end_ns: Ints) -> tu
     group, start_ns, end_ns = group[keep], start_ns[keep], end_ns[keep]
     if len(group) == 0:
         return group, start_ns, end_ns
-    # The running maximum must not leak from one group into the next, so each group is lifted above the last.
-    base_ns = int(start_ns.min())
-    lift = group.astype(np.int64) * (int(end_ns.max()) - base_ns + 1)
-    reach = np.maximum.accumulate(end_ns - base_ns + lift)
+    reach_ns = reach_in_groups(group, end_ns)
     opens = np.ones(len(group), np.bool_)
-    opens[1:] = (start_ns[1:] - base_ns + lift[1:]) > reach[:-1]
+    opens[1:] = (group[1:] != group[:-1]) | (start_ns[1:] > reach_ns[:-1])
     first = np.flatnonzero(opens)
     last = np.append(first[1:], len(group)) - 1
-    return group[first], start_ns[first], reach[last] - lift[last] + base_ns
+    return group[first], start_ns[first], reach_ns[last]
+
+
+def reach_in_groups(group: NDArray[np.int32], end_ns: Ints) -> Ints:
+    """Return, for rows sorted by group, the latest end of the row and those before it in its group.
+
+    Args:
+        group: `[N]`, ascending, not negative.
+        end_ns: `[N]` int64 ns.
+    """
+    if len(group) == 0:
+        return end_ns
+    # The running maximum must not leak from one group into the next, so each group is lifted above the last.
+    low_ns = int(end_ns.min())
+    width_ns = int(end_ns.max()) - low_ns + 1
+    if width_ns < _LARGEST // (int(group[-1]) + 1):
+        lift_ns = group.astype(np.int64) * width_ns
+        return np.maximum.accumulate(end_ns - low_ns + lift_ns) - lift_ns + low_ns
+    # Ranks in place of times, where those would leave 64 bits.
+    order = np.argsort(end_ns, kind="stable")
+    rank = np.empty(len(end_ns), np.int64)
+    rank[order] = np.arange(len(end_ns))
+    lift = np.cumsum(np.diff(group, prepend=group[:1]) != 0) * len(end_ns)
+    return end_ns[order][np.maximum.accumulate(rank + lift) - lift]
+
+
+_LARGEST: Final = 1 << 62

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from longpole.timeline.columns import Kind
+from longpole.units import NS_PER_S
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -93,6 +94,8 @@ def overrunning(start_ns: Ints, end_ns: Ints, least_ns: Ints, settings: Settings
         `[N]` bool.
     """
     bad = np.zeros(len(start_ns), np.bool_)
+    if not (end_ns - start_ns > least_ns).any():
+        return bad
     for _ in range(_MAX_OVERRUN_GROUPS):
         found = _last_overrun(start_ns, np.where(bad, start_ns, end_ns), least_ns, settings)
         if not found.any():
@@ -122,6 +125,49 @@ def _last_overrun(start_ns: Ints, end_ns: Ints, least_ns: Ints, settings: Settin
 
 def _overrun_limit_ns(span_ns: NDArray[np.int64] | np.int64, settings: Settings) -> NDArray[np.float64]:
     return np.maximum(settings.overrun_factor * np.asarray(span_ns, np.float64), settings.overrun_min_ns)
+
+
+def strays(start_ns: Ints, end_ns: Ints, settings: Settings) -> Flags:
+    """Find rows that lie absurdly far from where the record is, such as those whose clock read 0.
+
+        ├ 1970 ┤                      … 54 years …                      ├───── record ─────┤
+
+    The starts are cut into blocks wherever nothing starts for an hour; the block with the most rows is the record. A
+    row that reaches it, or comes nearer than an overrun may go, is no stray.
+
+    Args:
+        start_ns: `[N]` int64 ns.
+        end_ns: `[N]` int64 ns.
+        settings: `host_overrun_min_ns`, `overrun_factor`, `stray_max_share`.
+
+    Returns:
+        `[N]` bool.
+    """
+    stray = np.zeros(len(start_ns), np.bool_)
+    if len(start_ns) == 0 or int(start_ns.max()) - int(start_ns.min()) <= settings.host_overrun_min_ns:
+        return stray
+    order = np.argsort(start_ns, kind="stable")
+    opens = np.diff(start_ns[order]) > settings.host_overrun_min_ns
+    if not opens.any():
+        return stray
+    block = np.concatenate([np.zeros(1, np.int64), np.cumsum(opens)])
+    counts = np.bincount(block)
+    record = order[block == counts.argmax()]
+    first_ns, last_ns = int(start_ns[record[0]]), int(start_ns[record[-1]])
+    limit_ns = int(max(settings.host_overrun_min_ns, settings.overrun_factor * (last_ns - first_ns)))
+    few = counts <= max(_STRAYS_ALWAYS, settings.stray_max_share * len(start_ns))
+    for number in np.flatnonzero(np.arange(len(counts)) != counts.argmax()).tolist():
+        rows = order[block == number]
+        at_zero = first_ns > _EPOCH_LIKELY_NS and int(np.abs(start_ns[rows]).max()) < _NEAR_ZERO_NS
+        if few[number] or at_zero:
+            far = (end_ns[rows] < first_ns - limit_ns) | (start_ns[rows] > last_ns + limit_ns)
+            stray[rows[far]] = True
+    return stray
+
+
+_STRAYS_ALWAYS: Final = 3
+_EPOCH_LIKELY_NS: Final = 10**18  # September 2001
+_NEAR_ZERO_NS: Final = 24 * 3600 * NS_PER_S
 
 
 def untimed(start_ns: Ints, end_ns: Ints, kind: NDArray[np.uint8]) -> Flags:
@@ -175,12 +221,24 @@ _MIX: Final = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 
 def _same_hash(keys: tuple[NDArray[np.int64] | NDArray[np.int32], ...]) -> NDArray[np.intp]:
     """Return the rows whose keys hash alike, ascending: a cheap sieve before the exact comparison."""
-    mixed = np.zeros(len(keys[0]), np.uint64)
-    for key in keys:
-        mixed = (mixed ^ key.astype(np.int64).view(np.uint64)) * _MIX
-        mixed ^= mixed >> np.uint64(29)
-    ordered = np.sort(mixed)
-    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    mixed = _hashes(keys)
+    mixed.sort()
+    twice = np.unique(mixed[1:][mixed[1:] == mixed[:-1]])
     if len(twice) == 0:
         return np.empty(0, np.intp)
-    return np.flatnonzero(np.isin(mixed, np.unique(twice)))
+    return np.flatnonzero(np.isin(_hashes(keys), twice))
+
+
+def _hashes(keys: tuple[NDArray[np.int64] | NDArray[np.int32], ...]) -> NDArray[np.uint64]:
+    """Hash rows, some at a time, so that what lies between costs little memory."""
+    mixed = np.zeros(len(keys[0]), np.uint64)
+    for low in range(0, len(mixed), _HASHED_AT_ONCE):
+        part = mixed[low : low + _HASHED_AT_ONCE]
+        for key in keys:
+            part ^= key[low : low + _HASHED_AT_ONCE].astype(np.int64).view(np.uint64)
+            part *= _MIX
+            part ^= part >> np.uint64(29)
+    return mixed
+
+
+_HASHED_AT_ONCE: Final = 1 << 16

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longpole.timeline.columns import HOST_KINDS
-from longpole.timeline.intervals import Intervals
+from longpole.timeline.intervals import Intervals, reach_in_groups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -141,9 +141,9 @@ def find_main_track(host: HostTable, tracks: tuple[Track, ...], unit_rows: NDArr
 
 def _own_cover(host: HostTable, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return how far each span reaches beyond the spans before it on its thread, so that nesting counts once."""
-    track, start_ns, end_ns = host.track[rows].astype(np.int64), host.start_ns[rows], host.end_ns[rows]
-    low_ns = int(start_ns.min())
-    lift = track * (int(end_ns.max()) - low_ns + 1)
-    reach = np.maximum.accumulate(end_ns - low_ns + lift)
-    before = np.concatenate([np.zeros(1, np.int64), reach[:-1]])
-    return np.maximum(reach - np.maximum(before, start_ns - low_ns + lift), 0).astype(np.float64)
+    track, start_ns, end_ns = host.track[rows], host.start_ns[rows], host.end_ns[rows]
+    reach_ns = reach_in_groups(track, end_ns)
+    before_ns = start_ns.copy()
+    same = track[1:] == track[:-1]
+    before_ns[1:][same] = np.maximum(reach_ns[:-1], start_ns[1:])[same]
+    return np.maximum(reach_ns - before_ns, 0).astype(np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 import numpy as np
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from longpole.readers.kineto.read import Break
     from longpole.readers.kineto.recovery import Damage
 
+_NEARBY: Final = 500  # events on each side of a break that tell who wrote there
 _LOSSES: Final = frozenset({"json.element.unreadable", "json.cut", "container.cut", "container.corrupt"})
 
 
@@ -83,6 +84,15 @@ class Complaints:
         hint = "The profiler recorded nothing (an idle moment, or the wrong activities were chosen)"
         raise NotATraceError.at(self.path, None, f"no timed events: {what}", hint)
 
+    def refuse_nothing_placed(self) -> NoReturn:
+        """Refuse a file whose timed events are no work of host or device.
+
+        Raises:
+            NotATraceError: Always.
+        """
+        found = f"no timed events of host or device among {self.raw.n_events:,}"
+        raise NotATraceError.at(self.path, None, found, "Record CPU and device activities")
+
     def refuse_two_writers(self, breaks: list[Break]) -> None:
         """Refuse a file into which two processes wrote at once.
 
@@ -91,23 +101,24 @@ class Complaints:
         """
         if not breaks or not self.raw.span:
             return
-        for broken in breaks:
-            before, after = self._host_pids(broken.event)
+        borders = [0, *(broken.event for broken in breaks), self.raw.n_events]
+        for place, broken in enumerate(breaks, 1):
+            low, high = max(borders[place - 1], broken.event - _NEARBY), min(borders[place + 1], broken.event + _NEARBY)
+            before, after = self._host_pids(low, broken.event), self._host_pids(broken.event, high)
             if looks_like_two_writers([broken.damage], before, after):
                 found = "damaged, looks like two writers: an event breaks off and another process's text goes on"
                 hint = "Have every rank write to a file of its own; no figure can be taken from this one"
                 error = TwoWritersError.at(self.path, broken.damage.byte, found, hint)
                 raise TwoWritersError(str(error))
 
-    def _host_pids(self, event: int) -> tuple[set[str], set[str]]:
+    def _host_pids(self, low: int, high: int) -> set[str]:
+        """Return the processes of the host rows among some events."""
         raw = self.raw
         hosts = [
             code for code, category in enumerate(raw.categories) if KIND_OF_CATEGORY.get(category.lower()) in HOST_KINDS
         ]
-        rows = np.isin(raw.span["category"], hosts)
-        pid = np.array([str(pid) for pid, _ in raw.tracks] or [""])[raw.span["track"]]
-        early = rows & (raw.span["event"] < event)
-        return set(pid[early].tolist()), set(pid[rows & ~early].tolist())
+        near = (raw.span["event"] >= low) & (raw.span["event"] < high) & np.isin(raw.span["category"], hosts)
+        return {str(raw.tracks[track][0]) for track in np.unique(raw.span["track"][near]).tolist()}
 
     def _of_decoding(self) -> None:
         first: dict[str, Damage] = {}

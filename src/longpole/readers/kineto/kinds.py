@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from longpole.readers.kineto.event import KIND_OF_CATEGORY
-from longpole.readers.kineto.raw import normal_id
+from longpole.readers.kineto.spelling import normal_id
 from longpole.timeline.columns import Kind
 
 if TYPE_CHECKING:

@@ -58,12 +58,12 @@ def _by_arrow(host: HostTable, device: DeviceTable, device_track: Ints, flows: F
     """Follow arrows whose target starts with a device span and whose source lies on a host span's start."""
     source = np.flatnonzero(~flows.is_target)
     target = np.flatnonzero(flows.is_target)
+    if len(source) == 0 or len(target) == 0:
+        return np.full(len(device), NONE_ID, np.int64)
     target_of_span = _match(flows.track[target].astype(np.int64), flows.time_ns[target], device_track, device.start_ns)
     flow_id = np.where(target_of_span >= 0, flows.id[target][np.maximum(target_of_span, 0)], NONE_ID)
     order = np.argsort(flows.id[source], kind="stable")
     ids = flows.id[source][order]
-    if len(ids) == 0:
-        return np.full(len(device), NONE_ID, np.int64)
     place = np.minimum(np.searchsorted(ids, flow_id), len(ids) - 1)
     from_row = source[order[place]]
     hit = (flow_id != NONE_ID) & (ids[place] == flow_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,9 +13,10 @@ from longpole.readers.kineto.credentials import redact
 from longpole.readers.kineto.identity import environment_of, find_identity, rank_prefixes, version_of
 from longpole.readers.kineto.kinds import row_kinds
 from longpole.readers.kineto.links import link_launches
-from longpole.readers.kineto.raw import normal_id, show_controls
+from longpole.readers.kineto.place import place
+from longpole.readers.kineto.rows import Rows
+from longpole.readers.kineto.spelling import normal_id, show_controls
 from longpole.timeline.columns import DEVICE_KINDS, HOST_KINDS, NONE_ID, Kind
-from longpole.timeline.placing import duplicates, overlong_on_stream, overrunning, unclosed_frames, untimed
 from longpole.timeline.tables import CollectiveArgs, DeviceTable, FlowTable, HostTable, Sparse, Track
 from longpole.timeline.timeline import Source, Timeline
 
@@ -28,21 +29,6 @@ if TYPE_CHECKING:
 
 _SHOWN_MAX: Final = 128  # characters of a thread's or device's name
 _ASIDE_KINDS: Final = (Kind.SYNC_ROW, Kind.DEVICE_ANNOTATION, Kind.OVERHEAD)
-
-
-@dataclass(slots=True)
-class _Rows:
-    """The rows of one rank while they are being placed; masks and columns over all spans of the file."""
-
-    raw: RawTrace
-    kind: NDArray[np.uint8]
-    start_ns: NDArray[np.int64]
-    end_ns: NDArray[np.int64]
-    mine: NDArray[np.bool_]
-
-    def rows(self, kinds: tuple[Kind, ...]) -> NDArray[np.int64]:
-        wanted = np.isin(self.kind, [int(kind) for kind in kinds]) & self.mine
-        return np.flatnonzero(wanted).astype(np.int64)
 
 
 def lower(raw: RawTrace, breaks: list[Break], path: str, size_bytes: int, settings: Settings) -> list[Timeline]:
@@ -65,11 +51,13 @@ def lower(raw: RawTrace, breaks: list[Break], path: str, size_bytes: int, settin
     complaints.refuse_no_timed_event()
     tracks = _tracks(raw)
     kind = row_kinds(raw)
+    end_ns = raw.span.pop("dur_ns")
+    end_ns += raw.span["start_ns"]
     timelines = []
     prefixes = rank_prefixes(raw)
     for prefix, rank in prefixes.items() or {None: None}.items():
         mine = _mine(raw, prefix)
-        rows = _Rows(raw, kind, raw.span["start_ns"], raw.span["start_ns"] + raw.span["dur_ns"], mine)
+        rows = Rows(raw, kind, raw.span["start_ns"], end_ns.copy() if len(prefixes) > 1 else end_ns, mine)
         identity = find_identity(raw.header, path, rank)
         own = complaints.for_rank(identity.rank)
         source = Source(
@@ -82,7 +70,10 @@ def lower(raw: RawTrace, breaks: list[Break], path: str, size_bytes: int, settin
             n_repaired=sum(damage.count for damage in raw.damages),
         )
         timelines.append(_timeline(rows, tracks, identity, source, own, settings))
-    return timelines
+    placed = [timeline for timeline in timelines if len(timeline.host) or len(timeline.device)]
+    if not placed:
+        complaints.refuse_nothing_placed()
+    return placed
 
 
 def _add_paired(raw: RawTrace, complaints: Complaints) -> None:
@@ -122,7 +113,7 @@ def _mine(raw: RawTrace, prefix: str | None) -> NDArray[np.bool_]:
 
 
 def _timeline(
-    rows: _Rows,
+    rows: Rows,
     tracks: tuple[Track, ...],
     identity: Any,
     source: Source,
@@ -130,14 +121,13 @@ def _timeline(
     settings: Settings,
 ) -> Timeline:
     raw = rows.raw
-    device_columns = _device_columns(rows)
-    _place(rows, device_columns, complaints, settings)
-    host_rows = _host_order(rows, rows.rows(HOST_KINDS))
+    place(rows, complaints, settings)
+    host_rows = _host_order(rows, rows.of(HOST_KINDS))
     host = _host_table(rows, host_rows)
-    device = _device_table(rows, device_columns, rows.rows(DEVICE_KINDS))
-    tasks = _device_table(rows, device_columns, rows.rows((Kind.DEVICE_TASK,)))
+    device_rows = _device_order(rows, rows.of(DEVICE_KINDS))
+    device = _device_table(rows, device_rows)
+    tasks = _device_table(rows, _device_order(rows, rows.of((Kind.DEVICE_TASK,))))
     flows = _flow_table(raw)
-    device_rows = _device_order(rows, device_columns, rows.rows(DEVICE_KINDS))
     device = replace(
         device, launch=link_launches(host, device, raw.span["track"][device_rows].astype(np.int64), flows, raw.names)
     )
@@ -153,7 +143,7 @@ def _timeline(
         host=host,
         device=device,
         tasks=tasks,
-        aside=_host_table(rows, _host_order(rows, rows.rows(_ASIDE_KINDS))),
+        aside=_host_table(rows, _host_order(rows, rows.of(_ASIDE_KINDS))),
         flows=flows,
         input_dims=_sparse(raw, "input_dims", position),
         call_stacks=_sparse(raw, "call_stack", position),
@@ -180,131 +170,32 @@ def _base_ns(written: object, host: HostTable, device: DeviceTable) -> int | Non
 _EPOCH_LIKELY_NS: Final = 10**18  # September 2001; a clock that counts from boot does not get there
 
 
-def _device_columns(rows: _Rows) -> dict[str, NDArray[np.int64]]:
-    """Spread the device columns over all spans: device from the arguments, else the process; stream likewise."""
-    raw = rows.raw
-    n = len(rows.kind)
-    columns = {name: np.full(n, NONE_ID, np.int64) for name in ("device", "stream", "size_bytes")}
-    if raw.device:
-        for name, column in columns.items():
-            column[raw.device["row"][raw.device["row"] < n]] = raw.device[name]
-    pid = np.array([_number_of(pid) for pid, _ in raw.tracks] or [0], np.int64)[raw.span["track"]]
-    tid = np.array([_number_of(tid) for _, tid in raw.tracks] or [0], np.int64)[raw.span["track"]]
-    # Ascend's exporter gives the parts of one device processes of their own, and no category.
-    bare = np.array([not category for category in raw.categories] or [False], np.bool_)[raw.span["category"]]
-    columns["device"] = np.where(columns["device"] < 0, np.where(bare, 0, pid), columns["device"])
-    columns["stream"] = np.where(columns["stream"] < 0, tid, columns["stream"])
-    return columns
-
-
-def _number_of(value: Any) -> int:
-    """Return the number in a process or thread id: `7`, `stream 7`, `[TP01] 0`."""
-    if isinstance(value, int):
-        return value if -(1 << 62) < value < 1 << 62 else value & ((1 << 62) - 1)
-    digits = "".join(c if c.isascii() and c.isdigit() else " " for c in str(value)[:256]).split()
-    return int(digits[-1]) if digits and len(digits[-1]) < 19 else 0
-
-
-def _place(
-    rows: _Rows, device_columns: dict[str, NDArray[np.int64]], complaints: Complaints, settings: Settings
-) -> None:
-    """Take rows that cannot be placed out, cut those that are too long, and complain of each kind."""
-    raw = rows.raw
-    raw_unfinished = np.zeros(len(rows.kind), np.bool_)
-    if "unfinished" in raw.sparse:
-        raw_unfinished[raw.sparse["unfinished"][0]] = True
-    placeable = np.isin(rows.kind, [int(k) for k in (*DEVICE_KINDS, *HOST_KINDS)]) & rows.mine
-    no_time = untimed(rows.start_ns, rows.end_ns, rows.kind) & rows.mine
-    n_device = len(rows.rows(DEVICE_KINDS))
-    remark = f"; {n_device - int(no_time.sum()):,} of {n_device:,} device spans have a time"
-    complaints.rows("kernel.time.missing", "warn", np.flatnonzero(no_time), _IDLE_VOIDS, remark)
-    rows.mine = rows.mine & ~no_time
-    frames = np.flatnonzero(placeable & ~no_time)
-    late = np.zeros(len(rows.kind), np.bool_)
-    late[frames] = unclosed_frames(rows.end_ns[frames], rows.kind[frames], raw_unfinished[frames])
-    complaints.rows("python.frame.unclosed", "note", np.flatnonzero(late), [])
-    rows.mine = rows.mine & ~late
-    _drop_duplicates(rows, device_columns, complaints)
-    _cut_overlong(rows, device_columns, complaints, settings)
-    placed = np.flatnonzero(placeable & rows.mine)
-    overrun = np.zeros(len(rows.kind), np.bool_)
-    on_device = np.isin(rows.kind, [int(k) for k in DEVICE_KINDS])
-    least_ns = np.where(on_device[placed], settings.overrun_min_ns, settings.host_overrun_min_ns)
-    overrun[placed] = overrunning(rows.start_ns[placed], rows.end_ns[placed], least_ns, settings)
-    complaints.rows("kernel.duration.impossible", "warn", np.flatnonzero(overrun & on_device), _IDLE_VOIDS)
-    complaints.rows("host.duration.impossible", "warn", np.flatnonzero(overrun & ~on_device), [])
-    rows.mine = rows.mine & ~overrun
-
-
-_IDLE_VOIDS: Final = ["@/ledger/device/idle_ns", "@/device_span/idle_ns"]
-
-
-def _drop_duplicates(rows: _Rows, device_columns: dict[str, NDArray[np.int64]], complaints: Complaints) -> None:
-    """Leave out rows that repeat another in every recorded field."""
-    span = rows.raw.span
-    twice = np.zeros(len(rows.kind), np.bool_)
-    for kinds in (DEVICE_KINDS, HOST_KINDS):
-        some = rows.rows(kinds)
-        keys = (
-            span["external_id"][some],
-            span["correlation"][some],
-            device_columns["stream"][some],
-            span["name"][some],
-            rows.end_ns[some],
-            span["track"][some],
-            rows.start_ns[some],
-        )
-        twice[some[duplicates(keys)]] = True
-    complaints.rows("event.duplicate", "note", np.flatnonzero(twice), [])
-    rows.mine = rows.mine & ~twice
-
-
-def _cut_overlong(
-    rows: _Rows, device_columns: dict[str, NDArray[np.int64]], complaints: Complaints, settings: Settings
-) -> None:
-    some = rows.rows(DEVICE_KINDS)
-    if len(some) == 0:
-        return
-    lane = _lanes(device_columns["device"][some], device_columns["stream"][some])
-    found = overlong_on_stream(
-        lane, rows.start_ns[some], rows.end_ns[some], rows.raw.span["correlation"][some], settings
-    )
-    bad = some[found.row]
-    excess_ns = int((rows.end_ns[bad] - found.end_ns).sum())
-    remark = f"; cut where their stream goes on, {excess_ns:,} ns left out"
-    complaints.rows("kernel.duration.impossible", "warn", bad, _IDLE_VOIDS, remark)
-    rows.end_ns[bad] = found.end_ns
-
-
-def _lanes(device: NDArray[np.int64], stream: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Return a number for each stream of each device."""
-    device_codes = np.unique(device, return_inverse=True)[1].reshape(-1)
-    streams, stream_codes = np.unique(stream, return_inverse=True)
-    return (device_codes * len(streams) + stream_codes.reshape(-1)).astype(np.int32)
-
-
-def _host_order(rows: _Rows, some: NDArray[np.int64]) -> NDArray[np.int64]:
+def _host_order(rows: Rows, some: NDArray[np.int64]) -> NDArray[np.int64]:
     """Order rows by track, start, and the longer one first, so that a parent precedes its children."""
     if len(some) == 0:
         return some
-    track, start_ns = rows.raw.span["track"][some].astype(np.int64), rows.start_ns[some]
-    low_ns = int(start_ns.min())
-    width = int(start_ns.max()) - low_ns + 1
-    if width > (1 << 62) // (int(track.max()) + 1):
-        return some[np.lexsort((rows.raw.span["event"][some], -rows.end_ns[some], start_ns, track))]
-    # One key sorts several times faster than four; only rows that start together need the rest.
-    key = track * width + (start_ns - low_ns)
+    low_ns, high_ns = int(rows.start_ns[some].min()), int(rows.start_ns[some].max())
+    n_tracks = len(rows.raw.tracks)
+    if high_ns - low_ns >= (1 << 62) // n_tracks:
+        keys = (rows.raw.span["event"][some], -rows.end_ns[some], rows.start_ns[some], rows.raw.span["track"][some])
+        return some[np.lexsort(keys)]
+    # One key sorts several times faster than four, in less memory; only rows that start together need the rest.
+    key = rows.raw.span["track"][some].astype(np.int64)
+    key *= high_ns - low_ns + 1
+    key += rows.start_ns[some]
+    key -= low_ns
     order = np.argsort(key, kind="stable")
-    ordered = key[order]
+    key = key[order]
     tied = np.zeros(len(order), np.bool_)
-    tied[1:] = ordered[1:] == ordered[:-1]
+    tied[1:] = key[1:] == key[:-1]
     tied[:-1] |= tied[1:]
     among = order[tied]
-    order[tied] = among[np.lexsort((rows.raw.span["event"][some[among]], -rows.end_ns[some[among]], key[among]))]
+    rest = (rows.raw.span["event"][some[among]], -rows.end_ns[some[among]], key[tied])
+    order[tied] = among[np.lexsort(rest)]
     return some[order]
 
 
-def _host_table(rows: _Rows, some: NDArray[np.int64]) -> HostTable:
+def _host_table(rows: Rows, some: NDArray[np.int64]) -> HostTable:
     span = rows.raw.span
     return HostTable(
         start_ns=rows.start_ns[some],
@@ -318,24 +209,24 @@ def _host_table(rows: _Rows, some: NDArray[np.int64]) -> HostTable:
     )
 
 
-def _device_order(rows: _Rows, columns: dict[str, NDArray[np.int64]], some: NDArray[np.int64]) -> NDArray[np.int64]:
+def _device_order(rows: Rows, some: NDArray[np.int64]) -> NDArray[np.int64]:
     """Order rows by device, start and event."""
-    return some[np.lexsort((rows.raw.span["event"][some], rows.start_ns[some], columns["device"][some]))]
+    return some[np.lexsort((rows.raw.span["event"][some], rows.start_ns[some], rows.on_device(some).device))]
 
 
-def _device_table(rows: _Rows, columns: dict[str, NDArray[np.int64]], some: NDArray[np.int64]) -> DeviceTable:
+def _device_table(rows: Rows, some: NDArray[np.int64]) -> DeviceTable:
     span = rows.raw.span
-    some = _device_order(rows, columns, some)
+    on_device = rows.on_device(some)
     return DeviceTable(
         start_ns=rows.start_ns[some],
         end_ns=rows.end_ns[some],
         name=span["name"][some],
-        device=columns["device"][some].astype(np.int32),
-        stream=columns["stream"][some],
+        device=on_device.device.astype(np.int32),
+        stream=on_device.stream,
         kind=rows.kind[some],
         correlation=span["correlation"][some],
         external_id=span["external_id"][some],
-        size_bytes=columns["size_bytes"][some],
+        size_bytes=on_device.size_bytes,
         launch=np.full(len(some), NONE_ID, np.int64),
         event=span["event"][some],
     )

@@ -41,7 +41,7 @@ _LITERAL: Final = rb"(?:true|false|null)(?!" + _WORD_GOES_ON + rb")"
 _MARKS: Final = rb"[ \t\r\n{}\[\]:]*+"
 
 _HEALTHY: Final = re.compile(
-    _MARKS + rb"(?:"
+    _MARKS + rb"(?:" + _HEALTHY_COMMA + _MARKS + rb")?+(?:"
     rb"(?:" + _PLAIN_STRING + rb"|" + _PLAIN_NUMBER + rb"|" + _LITERAL + rb")" + _MARKS + rb"(?:" + _HEALTHY_COMMA
     + _MARKS + rb")?+)*+"
 )  # fmt: skip
@@ -249,10 +249,10 @@ def _mend_string(token: bytes, _following: bytes) -> _Mending:
         codes.append(BACKSLASH)
         body = _ESCAPE.sub(lambda found: found[0] if found[1] else rb"\\", body)
     else:
-        paired = _SURROGATES.sub(lambda found: rb"\ufffd" if found[1] else found[0], body)
+        paired = _SURROGATES.sub(lambda found: rb"\ufffd" if found[1] else found[0], body) if b"\\u" in body else body
         codes += [ENCODING] if paired != body and ENCODING not in codes else []
         body = paired
-    quoted = _QUOTES.sub(lambda found: rb"\"" if found[1] else found[0], body)
+    quoted = _QUOTES.sub(lambda found: rb"\"" if found[1] else found[0], body) if b'"' in body else body
     codes += [BACKSLASH] if quoted != body and BACKSLASH not in codes else []
     body = quoted
     if _RAW_CONTROL.search(body):

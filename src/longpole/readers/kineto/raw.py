@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +9,7 @@ import numpy as np
 
 from longpole.readers.kineto.chunk import Numbering
 from longpole.readers.kineto.credentials import redact_all
+from longpole.readers.kineto.spelling import normal_id, show_controls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,11 +18,6 @@ if TYPE_CHECKING:
 
     from longpole.readers.kineto.chunk import Chunk
     from longpole.readers.kineto.recovery import Damage
-
-_NAME_MAX: Final = 16384  # the longest name in the corpus has 5,160 characters
-_ID_MAX: Final = 256
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_SHORT: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
 
 
 @dataclass(slots=True)
@@ -68,9 +62,9 @@ class Joiner:
         self._track = Numbering()
         self._category = Numbering()
         self._text = Numbering()
-        self._span: dict[str, list[NDArray[Any]]] = {}
-        self._device: dict[str, list[NDArray[Any]]] = {}
-        self._flow: dict[str, list[NDArray[Any]]] = {}
+        self._span: dict[str, _Column] = {}
+        self._device: dict[str, _Column] = {}
+        self._flow: dict[str, _Column] = {}
         self._sparse: dict[str, list[tuple[NDArray[np.int64], NDArray[np.int32]]]] = {}
         self._n_spans = 0
 
@@ -112,46 +106,51 @@ class Joiner:
         return raw
 
 
-def show_controls(name: str) -> str:
-    r"""Return a name with its control characters written as escapes, so that none reaches a terminal.
-
-    A name of more than 16,384 characters is cut; its length and a hash keep it apart from others.
-
-    >>> show_controls("C:\new")
-    'C:\\new'
-    """
-    if len(name) > _NAME_MAX:
-        name = f"{name[:_NAME_MAX]}… ({len(name):,} characters, {_hash(name):08x})"
-    if name.isprintable():
-        return name
-    return _CONTROL.sub(lambda found: _SHORT.get(found[0], f"\\x{ord(found[0]):02x}"), name)
-
-
-def _hash(text: str) -> int:
-    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
-
-
 def _codes(numbering: Numbering, keys: Iterable[Any]) -> NDArray[np.int32]:
     return np.array([numbering[key] for key in keys], np.int32)
 
 
-def normal_id(value: Any) -> Any:
-    """Make a number of an id that is written as text, so that both spellings are one thread."""
-    if isinstance(value, str) and value.strip().lstrip("+-").isdigit() and len(value) < 32:
-        return int(value)
-    if isinstance(value, str) and len(value) > _ID_MAX:
-        return f"{value[:_ID_MAX]}… ({_hash(value):08x})"
-    return value
+class _Column:
+    """A column under construction, in large blocks: chunks' own arrays are small and would fragment the heap."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self._blocks: list[NDArray[Any]] = []
+        self._dtype = dtype
+        self._used = _BLOCK_ROWS
+
+    def extend(self, values: NDArray[Any]) -> None:
+        """Append values."""
+        done = 0
+        while done < len(values):
+            if self._used == _BLOCK_ROWS:
+                self._blocks.append(np.empty(_BLOCK_ROWS, self._dtype))
+                self._used = 0
+            n = min(len(values) - done, _BLOCK_ROWS - self._used)
+            self._blocks[-1][self._used : self._used + n] = values[done : done + n]
+            self._used += n
+            done += n
+
+    def finish(self) -> NDArray[Any]:
+        """Return all values as one array; the column is empty afterwards."""
+        if not self._blocks:
+            return np.empty(0, self._dtype)
+        self._blocks[-1] = self._blocks[-1][: self._used]
+        whole = self._blocks[0].copy() if len(self._blocks) == 1 else np.concatenate(self._blocks)
+        self._blocks.clear()
+        self._used = _BLOCK_ROWS
+        return whole
 
 
-def _append(columns: dict[str, list[NDArray[Any]]], chunk: dict[str, NDArray[Any]]) -> None:
-    for key, column in chunk.items():
-        columns.setdefault(key, []).append(column)
+_BLOCK_ROWS: Final = 1 << 16
 
 
-def _join(columns: dict[str, list[NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-    """Concatenate column by column, letting go of each one's parts at once."""
-    joined = {}
-    for key in list(columns):
-        joined[key] = np.concatenate(columns.pop(key))
-    return joined
+def _append(columns: dict[str, _Column], chunk: dict[str, NDArray[Any]]) -> None:
+    for key, values in chunk.items():
+        if key not in columns:
+            columns[key] = _Column(values.dtype)
+        columns[key].extend(values)
+
+
+def _join(columns: dict[str, _Column]) -> dict[str, NDArray[Any]]:
+    """Join column by column, letting go of each one's blocks at once."""
+    return {key: columns.pop(key).finish() for key in list(columns)}

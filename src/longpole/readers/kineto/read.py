@@ -304,14 +304,18 @@ def _with_lines(path: Path, member: str | None, settings: Settings, damages: lis
         return damages
     wanted = sorted({damage.byte for damage in damages if damage.line is None and damage.byte is not None})
     line_of: dict[int, int] = {}
-    line, offset = 1, 0
+    line, offset, following = 1, 0, 0
     with open_stream(path, settings, member=member) as stream:
         for block in stream.blocks(_BLOCK_BYTES):
-            while wanted and wanted[0] < offset + len(block):
-                byte = wanted.pop(0)
-                line_of[byte] = line + block.count(b"\n", 0, byte - offset)
-            if not wanted:
+            counted = 0
+            while following < len(wanted) and wanted[following] < offset + len(block):
+                place = wanted[following] - offset
+                line += block.count(b"\n", counted, place)
+                line_of[wanted[following]] = line
+                counted = place
+                following += 1
+            if following == len(wanted):
                 break
-            line, offset = line + block.count(b"\n"), offset + len(block)
-    line_of.update(dict.fromkeys(wanted, line))  # behind the last byte
+            line, offset = line + block.count(b"\n", counted), offset + len(block)
+    line_of.update(dict.fromkeys(wanted[following:], line))  # behind the last byte
     return [replace(d, line=line_of.get(d.byte)) if d.line is None else d for d in damages]

@@ -42,6 +42,7 @@ _QUICK_MAX_BYTES: Final = 1 << 16  # most events have 300 bytes, the longest in 
 _ELEMENT_MAX_BYTES: Final = 64 << 20
 _WALKS_PER_BYTE: Final = 4  # beyond, a restart is taken unproved, so that time stays linear in hostile text
 _WALK_BYTES: Final = 64  # what the start of a walk costs, in bytes of walking
+_SCANS_PER_WALK: Final = 16  # a search passes at least so many bytes in the time in which a walk passes one
 _ROW_MAX: Final = 1000
 _BROKEN_MIN_BYTES: Final = 64  # no event is shorter; after `_ROW_MAX` of them in a row, the smaller ones are hostile
 
@@ -214,7 +215,7 @@ class _Reader:
         """Tell whether fields and the end of the document begin here."""
         text = b"{" + self.text[at : at + _TRAILER_MAX_BYTES]
         fields = walk(text, 0)
-        self.walked_bytes += fields.end + _WALK_BYTES
+        self.walked_bytes += fields.end + _WALK_BYTES + len(text) // _SCANS_PER_WALK
         return fields.outcome != "broken" and bool(_BEHIND_DOCUMENT.match(text, fields.end))
 
     def _element(self, at: int) -> tuple[int, int | None]:
@@ -335,8 +336,11 @@ class _Reader:
 
     def _find_restart(self, start: int) -> tuple[int | None, bool]:
         """Find the next place that looks like an event, and whether a whole event with a phase stands there."""
+        scanned = start
         for found in _OBJECT_START.finditer(self.text, start + 1):
             at = found.start()
+            self.walked_bytes += (at - scanned) // _SCANS_PER_WALK
+            scanned = at
             is_event = bool(_EVENT_START.match(self.text, at))
             before = self._byte_before(at)
             if before not in (b",", b"}") and (not is_event or before in (b":", b"[")):
@@ -349,6 +353,7 @@ class _Reader:
                     return at, b'"ph"' in self.text[at:end]
             elif outcome == "unfinished" or is_event:
                 return at, False
+        self.walked_bytes += (len(self.text) - scanned) // _SCANS_PER_WALK
         return None, False
 
     def _is_thrifty(self) -> bool:

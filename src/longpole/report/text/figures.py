@@ -45,12 +45,9 @@ def scale_for(total_ns: int) -> Scale:
     >>> scale_for(255_100_000).write(255_100_000), scale_for(1_234_567).write(4_000)
     ('255.1', '0.004')
     """
-    for least_ns, unit_ns, unit in _UNITS:
-        if total_ns >= least_ns:
-            whole = len(str(total_ns // unit_ns))
-            decimals = max(min(_FIGURES - whole, 3), 1)
-            return Scale(unit, decimals, max(unit_ns // 10**decimals, 1))
-    return Scale("µs", 3, 1)
+    unit_ns, unit = next((unit_ns, unit) for least_ns, unit_ns, unit in _UNITS if total_ns >= least_ns)
+    decimals = max(min(_FIGURES - len(str(total_ns // unit_ns)), 3), 1)
+    return Scale(unit, decimals, unit_ns // 10**decimals)
 
 
 def spread_percent(parts_ns: list[int], whole_ns: int) -> list[str]:

@@ -8,6 +8,7 @@ from longpole.records.ledger import Unknown
 from longpole.report.escape import escape
 from longpole.report.text.layout import join_wrapped, wrap
 from longpole.report.text.words import is_on_cpu, plural, ranks_as_text, unit_noun, wait_words, with_article
+from longpole.report.worst import whole_units
 from longpole.units import format_bytes, format_ns
 
 if TYPE_CHECKING:
@@ -66,8 +67,10 @@ def _units(report: Report) -> str:
     unit = report.unit
     if unit.kind == "trace":
         return "no steps marked, so the whole record is one unit"
-    left_out = len({entry.unit for entry in unit.left_out})
-    return plural(unit.count, unit.kind) + (f", {left_out} left out of means" if left_out else "")
+    # One that began before all ranks recorded belongs to the head, and is not among the units that are counted.
+    counted = {own.name for row in report.ranks for own in whole_units(row)}
+    n_left_out = len({entry.unit for entry in unit.left_out} & counted)
+    return plural(unit.count, unit.kind) + (f", {n_left_out} left out of means" if n_left_out else "")
 
 
 def _devices(report: Report) -> list[str]:
