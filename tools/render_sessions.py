@@ -9,8 +9,8 @@ A block is run if the line above it says in which folder:
     ```
 
 Blocks of a shell are marked `console`, those of Python `pycon`. All blocks of a page and a folder form one session: a
-file that one command writes is there for the next. Each runs in a scratch folder that links to the entries of
-the named one, so nothing is left behind. `corpus/…` names a folder of recorded traces that is not part of this
+file that one command writes is there for the next. Each runs in a scratch folder that mirrors the
+named one, so nothing is left behind. `corpus/…` names a folder of recorded traces that is not part of this
 repository; where it is missing, its blocks stay as they are.
 
 `python -m tools.render_sessions [PAGE…]` rewrites the pages; tests check that they are current.
@@ -84,19 +84,25 @@ def render_page(page: str, root: Path, shared: Path | None) -> str:
         place = (shared if of_corpus and shared is not None else root) / folder
         blocks = [match for match in found if match["folder"] == folder]
         with tempfile.TemporaryDirectory() as scratch:
-            _link(place, Path(scratch))
+            _mirror(place, Path(scratch))
             bodies |= _run_blocks(blocks, Path(scratch), root)
     return _BLOCK.sub(
         lambda match: f"<!-- run in {match['folder']} -->\n```{match['kind']}\n{bodies[match.start()]}```", page
     )
 
 
-def _link(place: Path, scratch: Path) -> None:
+def _mirror(place: Path, scratch: Path) -> None:
+    """Make the visible folders below a place anew, with links to its files, so that a search of folders finds them."""
     if not place.is_dir():
         msg = f"expected the folder {place}, found none; name another one behind `run in`"
         raise ValueError(msg)
-    for entry in place.iterdir():
-        (scratch / entry.name).symlink_to(entry.resolve())
+    for parent, folders, files in os.walk(place):
+        folders[:] = [name for name in folders if not name.startswith((".", "__"))]
+        mirrored = scratch / Path(parent).relative_to(place)
+        mirrored.mkdir(exist_ok=True)
+        for name in files:
+            if not name.startswith("."):
+                (mirrored / name).symlink_to(Path(parent, name).resolve())
 
 
 def _run_blocks(blocks: Sequence[re.Match[str]], scratch: Path, root: Path) -> dict[int, str]:
@@ -194,6 +200,11 @@ def _run_python(statements: list[str], scratch: Path, environment: dict[str, str
 def _with_output(typed: str, output: str) -> str:
     text = "".join(f"{line.rstrip()}\n" for line in output.rstrip().splitlines())
     return typed + text
+
+
+def has_corpus_blocks(page: str) -> bool:
+    """Tell whether a page has blocks that need the corpus."""
+    return any(match["folder"].split("/", 1)[0] == CORPUS for match in _BLOCK.finditer(page))
 
 
 def _find_shared() -> Path | None:

@@ -27,7 +27,11 @@ def read_meanings(docstring: str) -> dict[str, str]:
     {'low': 'Two ends.', 'high': 'Two ends.', 'step': 'One.'}
     """
     _, _, attributes = inspect.cleandoc(docstring).partition("Attributes:\n")
-    return {name: re.sub(r"\s+", " ", text) for names, text in _ENTRY.findall(attributes) for name in names.split(", ")}
+    return {
+        name: re.sub(r"\s+", " ", text).replace("DESIGN", "definition")
+        for names, text in _ENTRY.findall(attributes)
+        for name in names.split(", ")
+    }
 
 
 def render_table() -> str:

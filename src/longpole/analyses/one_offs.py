@@ -96,13 +96,39 @@ def find_one_offs(
 
 
 def _searches(timeline: Timeline, book: NameBook, settings: Settings) -> Rows:
-    """Find operators whose first call with a shape lasted many times what known shapes take (case B087)."""
+    """Find operators whose first call with a shape lasted many times what known shapes take (case B087).
+
+    One slow first call may as well be a hiccup of the machine. So an operator counts only if at least two shapes and
+    half of all its shapes were slow at first sight, or if the slow call allocated or compiled meanwhile.
+    """
     shapes = timeline.input_dims
     host = timeline.host
-    is_operator = host.kind[shapes.row] == Kind.OPERATOR
-    rows = shapes.row[is_operator]
-    key = host.name[rows].astype(np.int64) * (len(shapes.texts) + 1) + shapes.value[is_operator]
-    return _slow_first(timeline, book, rows, key, host.name[rows].astype(np.int64), settings)
+    # A collective's first call may be slow because another rank came late.
+    is_operator = (host.kind[shapes.row] == Kind.OPERATOR) & ~book.is_collective_op[host.name[shapes.row]]
+    rows, shape = shapes.row[is_operator], shapes.value[is_operator].astype(np.int64)
+    name = host.name[rows].astype(np.int64)
+    slow = _slow_first(timeline, book, rows, name * (len(shapes.texts) + 1) + shape, name, settings)
+    if len(slow) == 0:
+        return slow
+    names = host.name[slow]
+    n_slow = {code: int((names == code).sum()) for code in np.unique(names).tolist()}
+    n_shapes = {code: len(np.unique(shape[name == code])) for code in n_slow}
+    usual = np.array([n_slow[code] >= 2 and 2 * n_slow[code] >= n_shapes[code] for code in names.tolist()], np.bool_)
+    return slow[usual | _allocates(timeline, book, slow)]
+
+
+def _allocates(timeline: Timeline, book: NameBook, rows: Rows) -> NDArray[np.bool_]:
+    """Tell which spans spent a tenth of their time or more on allocating or compiling on their thread."""
+    host = timeline.host
+    calls = [CALL_CODE[call] for call in ("alloc", "free", "compile")]
+    busy = np.isin(book.call[host.name], calls)
+    found = np.zeros(len(rows), np.bool_)
+    for place, row in enumerate(rows.tolist()):
+        low, high = int(host.start_ns[row]), int(host.end_ns[row])
+        inside = np.flatnonzero(busy & (host.track == host.track[row]) & (host.start_ns < high) & (host.end_ns > low))
+        cover = union(np.maximum(host.start_ns[inside], low), np.minimum(host.end_ns[inside], high))
+        found[place] = 10 * cover.total_ns() >= high - low
+    return found
 
 
 def _slow_first(

@@ -46,8 +46,8 @@ def _add(total: Ledger, more: Ledger) -> Ledger:
         mine.service_ns = _plus(mine.service_ns, time.service_ns)
         mine.hidden_ns = _plus(mine.hidden_ns, time.hidden_ns)
         mine.waiting_ns = _plus(mine.waiting_ns, time.waiting_ns)
-    for field in msgspec.structs.fields(DeviceTime):
-        setattr(total.device, field.name, getattr(total.device, field.name) + getattr(more.device, field.name))
+    for name in DeviceTime.__struct_fields__:
+        setattr(total.device, name, getattr(total.device, name) + getattr(more.device, name))
     for reason, time_ns in more.idle_ns.items():
         total.idle_ns[reason] += time_ns
     return total

@@ -140,7 +140,8 @@ def _selected(units: list[Unit], selection: Selection) -> list[Unit]:
     chosen = [u for u in units if (low is None or u.ordinal >= low) and (high is None or u.ordinal <= high)]
     if not chosen:
         have = f"{units[0].ordinal}..{units[-1].ordinal}" if units else "none"
-        msg = f"--units {low}..{high}: no such unit of work; the record has {have}"
+        asked = f"{'' if low is None else low}..{'' if high is None else high}"
+        msg = f"--units {asked}: no such unit of work; the record has {have}"
         raise UsageError(msg)
     return chosen
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from longpole.settings import Settings
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOptions:
     """What to report on, and how.

@@ -87,7 +87,9 @@ def build_report(
 
 def _rank_entry(digest: RankDigest, row: RowDigest, source: int, steady: Steady) -> RankEntry:
     offset_ns = steady.offset_ns[digest.rank]
-    units = [_unit_entry(digest, row, place, steady) for place in range(len(row.units))]
+    out = {name for name, _, rank in steady.left_out if rank in (None, digest.rank)}
+    is_single = len(real_units(row.units)) == 1
+    units = [_unit_entry(row, place, steady, offset_ns, out, is_single=is_single) for place in range(len(row.units))]
     ledger = add_ledgers(u.ledger for u in real_units(row.units) if u.name not in steady.moved)
     head_ns = sum(entry.wall_ns for entry in units if entry.kind == "head")
     tail_ns = sum(entry.wall_ns for entry in units if entry.kind == "tail")
@@ -131,18 +133,18 @@ def _add_stages(units: Any) -> dict[str, StageTime]:
     return total
 
 
-def _unit_entry(digest: RankDigest, row: RowDigest, place: int, steady: Steady) -> UnitEntry:
+def _unit_entry(
+    row: RowDigest, place: int, steady: Steady, offset_ns: int, out: set[str], *, is_single: bool
+) -> UnitEntry:
+    """Return one unit; `out` names the units that no mean of this rank counts."""
     unit = row.units[place]
-    offset_ns = steady.offset_ns[digest.rank]
     is_real = unit.kind not in ("head", "tail")
-    out = {(name, rank) for name, _, rank in steady.left_out}
-    marked = (unit.name, None) in out or (unit.name, digest.rank) in out
-    single = is_real and len(real_units(row.units)) == 1
+    single = is_real and is_single
     kind = "head" if unit.name in steady.moved and is_real else unit.kind
     return UnitEntry(
         name=unit.name,
         kind=kind,
-        steady=is_real and not marked,
+        steady=is_real and unit.name not in out,
         start_ns=unit.start_ns + offset_ns,
         wall_ns=unit.ledger.wall_ns,
         between_ns=unit.between_ns,

@@ -24,7 +24,9 @@ def _events(rank: int, n_steps: int) -> list[dict[str, Any]]:
         for k in range(40):
             call = at + 20_000 * k + rank
             link = {"correlation": step * 40 + k + 1}
-            events.append(host | {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": call, "dur": 4.25, "args": link})
+            events.append(
+                host | {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": call, "dur": 4.25, "args": link}
+            )
             where = {"ph": "X", "cat": "kernel", "pid": 0, "tid": 7, "args": link | {"device": rank, "stream": 7}}
             events.append(where | {"name": f"gemm_{k % 3}", "ts": call + 7.125, "dur": 10_000.0 + rank})
     return events

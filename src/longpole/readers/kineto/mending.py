@@ -29,11 +29,14 @@ BLANK: Final = rb"[\s\x00]*+"
 _WORD: Final = rb"[-+.\w#(][-+.\w#()]*+"  # numbers, true, inf, -nan(ind), 1.#QNAN, and bare dots
 _WORD_GOES_ON: Final = rb"[-+.\w#()]"
 _STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_CLOSES: Final = rb"\s*+[,:}\]]"
+_CLOSES: Final = rb"[\s\x00]*+[,:}\]]"
+_INNER_QUOTE: Final = rb'"(?!' + _CLOSES + rb'|[^"\\]{0,64}+"\s*+:)'  # neither the end of a string, nor that of a key
 _LOOSE_STRING: Final = (
-    rb'"[^"\\]*+(?:(?:\\(?:[^"]|"(?!' + _CLOSES + rb'))|"(?!' + _CLOSES + rb'))[^"\\]*+)*+\\?+"'
-)  # fmt: skip
-_PLAIN_STRING: Final = rb'"[^"\\\x00-\x1f\x80-\xff]*+(?:\\["\\/bfnrt][^"\\\x00-\x1f\x80-\xff]*+)*+"'
+    rb'"[^"\\]*+(?:(?:\\(?:[^"]|"(?!' + _CLOSES + rb"))|" + _INNER_QUOTE + rb')[^"\\]*+)*+\\?+"(?=' + _CLOSES + rb")"
+)
+_PLAIN_STRING: Final = (
+    rb'"[^"\\\x00-\x1f\x80-\xff]*+(?:\\["\\/bfnrt][^"\\\x00-\x1f\x80-\xff]*+)*+"(?=' + _CLOSES + rb")"
+)
 _PLAIN_NUMBER: Final = rb"-?+(?:0|[1-9][0-9]{0,30}+)(?:\.[0-9]++)?+(?!" + _WORD_GOES_ON + rb")"
 _HEALTHY_COMMA: Final = rb",(?!" + BLANK + rb"(?:[,}\]]|\.\.))"
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
-from longpole.errors import NotATraceError
+from longpole.errors import InputError, NotATraceError
 from longpole.readers.container import open_stream
 from longpole.readers.kineto.chunk import Chunk, decode_chunk, decode_elements
 from longpole.readers.kineto.foreign import describe_foreign
@@ -23,10 +23,12 @@ from longpole.readers.kineto.raw import Joiner, RawTrace
 from longpole.readers.kineto.recovery import Damage, recover
 from longpole.readers.kineto.split import (
     EVENTS_KEY,
+    find_events_key,
     first_bracket,
     last_border,
     parse_object_rest,
     parse_object_start,
+    parse_trailer,
     split_trailer,
 )
 
@@ -133,10 +135,11 @@ class _Document:
 
     def _read_one(self, blocks: Iterator[bytes], first_byte: int) -> tuple[bytes, int] | None:
         """Read one document; return the text behind it, and its offset, if another one may follow."""
-        head, start, is_array = self._find_events(blocks)
+        head, key_byte, start = self._find_events(blocks)
         self.n_documents += 1
-        if not is_array:
-            self.header |= parse_object_start(head[: EVENTS_KEY.search(head).start()])  # type: ignore[union-attr]
+        is_array = key_byte is None
+        if key_byte is not None:
+            self._take_header(parse_object_start(head[:key_byte]), first_byte)
         stretches = _stretches(head[start:], first_byte + start, blocks)
         behind, byte = self._read_events(stretches)
         if behind is None:
@@ -144,11 +147,23 @@ class _Document:
             return None
         if not is_array:
             fields = parse_object_rest(behind)
-            if fields is not None:
-                self.header |= fields
+            self._take_header(parse_trailer(behind) if fields is None else fields, byte)
+            if fields is not None and "traceEvents" not in fields:
                 return None
-            self.header |= parse_object_start(b"{" + behind.lstrip(b", \t\r\n")) if behind.strip() else {}
         return self._next_document(behind, byte)
+
+    def _take_header(self, fields: dict[str, object], byte: int) -> None:
+        """Add fields of the header; those that came first stay.
+
+        Raises:
+            InputError: Another document of the file has another rank or another clock.
+        """
+        for key in ("baseTimeNanoseconds", "distributedInfo"):
+            if self.n_documents > 1 and key in fields and fields[key] != self.header.get(key, fields[key]):
+                found = f"expected one trace, found another one of another rank or recording ({key} differs)"
+                raise InputError.at(self.path, byte, found, "Give each recording as a file of its own")
+        self.header = fields | self.header
+        self.header.pop("traceEvents", None)
 
     def _not_closed(self, byte: int, *, is_array: bool) -> None:
         """Note a list without its closing bracket: the array form allows that, an object was cut."""
@@ -157,17 +172,22 @@ class _Document:
         code = "json.syntax.repaired" if is_array else "json.cut"
         self.damages.append(Damage(code, byte, None, "the event list is not closed"))
 
-    def _find_events(self, blocks: Iterator[bytes]) -> tuple[bytes, int, bool]:
-        """Collect text until the event list opens; return the text, the offset behind the bracket, the form."""
+    def _find_events(self, blocks: Iterator[bytes]) -> tuple[bytes, int | None, int]:
+        """Collect text until the event list opens.
+
+        Returns:
+            The text, the offset of the key in front of the list (None in the array form), and the offset behind the
+            bracket.
+        """
         head = b""
         for block in blocks:
             head += block
             bracket = first_bracket(head)
             if bracket is not None:
-                return head, bracket + 1, True
-            found = EVENTS_KEY.search(head)
-            if found:
-                return head, found.end(), False
+                return head, None, bracket + 1
+            found = find_events_key(head)
+            if found is not None:
+                return head, found.start(), found.end()
             if len(head) > _HEADER_MAX_BYTES:
                 break
         raise NotATraceError.at(self.path, None, describe_foreign(head), "Give the JSON trace of a profiler")
@@ -196,7 +216,8 @@ class _Document:
             if stretch.chunk is not None:
                 self.joiner.add(stretch.chunk)
                 continue
-            closed = self._close(stretch) if stretch.is_last else None
+            # Behind a first document there may be hundreds: each would be tried to the end of the text.
+            closed = self._close(stretch) if stretch.is_last and self.n_documents == 1 else None
             if closed is not None:
                 return closed
             behind, carry_byte = self._recover(stretch)

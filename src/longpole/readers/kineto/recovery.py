@@ -55,17 +55,21 @@ _EVENT_START: Final = re.compile(rb"\{" + _EVENT_REST)
 _STRAY: Final = re.compile(rb'[^{}\[\]"]{1,8}?(?=' + BLANK + rb"\{" + _OBJECT_REST + rb")")
 _STRAY_BRACKET: Final = re.compile(
     rb"\](?=" + BLANK + rb'(?:"|,?+' + BLANK + rb"\{" + _EVENT_REST + rb"))"
-    rb"|\}(?=" + BLANK + rb"(?:,?+" + BLANK + rb"\{" + _EVENT_REST + rb"|\]))"
+    rb"|\}(?:" + BLANK + rb"\}){0,7}+(?=" + BLANK + rb"(?:,?+" + BLANK + rb"\{" + _EVENT_REST + rb"|\]))"
     rb"|\[(?=[\s\x00,]*+\{" + _OBJECT_REST + rb")"
 )
 _UNDECIDED_BRACKET: Final = re.compile(rb"[}\]][\s\x00,]*+\Z")
 _FIELD_BEHIND: Final = re.compile(rb"\]" + BLANK + rb"," + BLANK + rb'"')
-_SURE_END: Final = re.compile(rb"\]" + BLANK + rb"(?:\[|\Z|\}" + BLANK + rb"(?:[\[{]|\Z))")
+_NEXT_LIST: Final = rb"\[" + BLANK + rb"(?:\{|\Z)"
+_NEXT_DOCUMENT: Final = re.compile(
+    rb"\]" + BLANK + rb"(?:" + _NEXT_LIST + rb"|\}" + BLANK + rb"(?:" + _NEXT_LIST + rb"|\{(?!" + _EVENT_REST + rb")))"
+)
+_END_OF_TEXT: Final = re.compile(rb"\]" + BLANK + rb",?+" + BLANK + rb"\}?+" + BLANK + rb"\Z")
 _BEHIND_DOCUMENT: Final = re.compile(BLANK + rb"(?:[\[{]|\Z)")
 _TRAILER_MAX_BYTES: Final = 1 << 20
 _CLOSERS_TO_END: Final = re.compile(rb"[\s\x00}\]]*+\Z")
 _OBJECT_START: Final = re.compile(rb"\{" + _OBJECT_REST)
-_LIST_END: Final = re.compile(rb"\}" + BLANK + rb"(?P<at>\])" + BLANK + rb"(?:[}\[]|," + BLANK + rb'"|\Z)')
+_LIST_END: Final = re.compile(rb"\}" + BLANK + rb"(?=\])")
 _BEHIND_SCALAR: Final = re.compile(BLANK + rb"(?:[,\]]|\Z)")
 _BEHIND_EVENT: Final = re.compile(BLANK + rb"(?:[,\]{]|\Z)")
 _MARKS: Final = b",:{}[]"
@@ -188,8 +192,9 @@ class _Reader:
 
     def _bracket(self, at: int) -> tuple[int, int | None]:
         """Leave a stray closing bracket out, or end the list at it."""
-        if _STRAY_BRACKET.match(self.text, at):
-            return self._leave_out(at, at + 1)
+        stray = _STRAY_BRACKET.match(self.text, at)
+        if stray:
+            return self._leave_out(at, stray.end())
         if not self.final and _UNDECIDED_BRACKET.match(self.text, at):
             return at, at
         is_end = self._is_list_end(at) if self.text[at] in b"]" else bool(_CLOSERS_TO_END.match(self.text, at))
@@ -202,14 +207,17 @@ class _Reader:
 
     def _is_list_end(self, at: int) -> bool | None:
         """Tell the list's bracket from one that is left of a broken event; None where more text must decide."""
-        sure = _SURE_END.match(self.text, at)
-        if self._is_thrifty() or (sure and (self.final or sure.end() < len(self.text))):
-            return True
-        if _FIELD_BEHIND.match(self.text, at) and self._is_trailer(self.text.index(b",", at) + 1):
+        if self._is_thrifty() or self._looks_like_end(at):
             return True
         if self._find_restart(at)[1]:
             return False
         return True if self.final else None
+
+    def _looks_like_end(self, at: int) -> bool:
+        """Tell whether what follows a bracket is what follows the list: fields, the text's end, another document."""
+        if _NEXT_DOCUMENT.match(self.text, at) or (self.final and _END_OF_TEXT.match(self.text, at)):
+            return True
+        return bool(_FIELD_BEHIND.match(self.text, at)) and self._is_trailer(self.text.index(b",", at) + 1)
 
     def _is_trailer(self, at: int) -> bool:
         """Tell whether fields and the end of the document begin here."""
@@ -328,9 +336,9 @@ class _Reader:
         restart, is_sure = self._find_restart(broken_at if self._is_thrifty() else start)
         limit = len(self.text) if restart is None else restart
         for found in _LIST_END.finditer(self.text, start, limit):
-            # A list inside an event ends alike; only a second list, or no further event, tells them apart.
-            at = found.start("at")
-            if found[0].endswith(b"[") or (not is_sure and self._is_list_end(at)):
+            # A list inside an event ends alike; another document, or no further event, tells them apart.
+            at = found.end()
+            if _NEXT_DOCUMENT.match(self.text, at) or (not is_sure and self._looks_like_end(at)):
                 return at
         return restart
 

@@ -6,6 +6,7 @@ wrong; the strict decoder then refuses the stretch, and recovery finds the true 
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -56,8 +57,12 @@ def parse_object_rest(text: bytes) -> dict[str, Any] | None:
         return {}
     if not rest.startswith(b","):
         return None
+    return _decode_object(b"{" + rest[1:])
+
+
+def _decode_object(text: bytes) -> dict[str, Any] | None:
     try:
-        fields = msgspec.json.decode(b"{" + rest[1:])
+        fields = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
     return fields if isinstance(fields, dict) else None
@@ -66,12 +71,40 @@ def parse_object_rest(text: bytes) -> dict[str, Any] | None:
 def parse_object_start(text: bytes) -> dict[str, Any]:
     """Read what precedes the event list in an object: `{ "key": value, ...,`; what cannot be read is left out."""
     body = text.strip(_WHITE).rstrip(_WHITE + b",")
-    try:
-        fields = msgspec.json.decode((body + b"}") if body else b"{}")
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return _salvage_fields(body)
-    return fields if isinstance(fields, dict) else {}
+    fields = _decode_object(body + b"}") if body else {}
+    return _salvage_fields(body) if fields is None else fields
 
+
+def find_events_key(text: bytes) -> re.Match[bytes] | None:
+    """Return the key of the event list with its bracket, None where there is none.
+
+    The first one on the top level of the document counts; in a damaged header, where levels cannot be told, the
+    first one.
+    """
+    first = None
+    for found, _ in zip(EVENTS_KEY.finditer(text), range(_KEY_TRIES), strict=False):
+        first = first or found
+        if _decode_object(text[: found.start()].strip(_WHITE).rstrip(_WHITE + b",") + b"}") is not None:
+            return found
+    return first
+
+
+_KEY_TRIES: Final = 16
+
+
+def parse_trailer(text: bytes) -> dict[str, Any]:
+    """Read the fields behind the event list where more text follows the object's end."""
+    fields = text.lstrip(_WHITE + b",")[:_TRAILER_MAX_BYTES]
+    following = EVENTS_KEY.search(fields)
+    fields = fields[: following.start()] if following else fields
+    try:
+        found, _ = json.JSONDecoder().raw_decode("{" + fields.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return _salvage_fields(fields)
+    return found if isinstance(found, dict) else {}
+
+
+_TRAILER_MAX_BYTES: Final = 1 << 20
 
 _SIMPLE_FIELD: Final = re.compile(
     rb'"(baseTimeNanoseconds|schemaVersion|displayTimeUnit|traceName)"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)'

@@ -1,0 +1,132 @@
+"""The command line as a whole: what it offers, what it says of itself, what it costs to start."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import typer
+from typer.main import get_command
+
+from longpole.cli.app import app
+from longpole.cli.main import main
+from longpole.cli.plain_values import AsTyped, hand_over_plainly
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMANDS = (["report"], ["version"], ["cache"], ["cache", "size"], ["cache", "clear"], ["schema"], ["schema", "report"])
+REPORT_OPTIONS = (
+    "--color",
+    "--csv",
+    "--detail",
+    "--help",
+    "--job",
+    "--jobs",
+    "--json",
+    "--no-cache",
+    "--quiet",
+    "--rank",
+    "--rules",
+    "--settings",
+    "--step",
+    "--units",
+    "--verify-cache",
+)
+
+
+def help_of(command: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert main([*command, "--help"]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [[], *COMMANDS], ids=" ".join)
+def test_every_help_text_has_an_example(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    text = help_of(command, capsys)
+
+    assert "Example" in text
+    assert f"longpole {' '.join(command)}".strip() in text.split("Example")[1]
+
+
+@pytest.mark.parametrize("command", [[], *COMMANDS], ids=" ".join)
+def test_help_fits_80_columns(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert max(len(line) for line in help_of(command, capsys).splitlines()) <= 80
+
+
+def test_the_report_has_the_agreed_options() -> None:
+    """An option is a promise: this list changes only on purpose, together with docs/reference/cli.md."""
+    report = get_command(app).commands["report"]  # type: ignore[attr-defined]
+    options = {name for parameter in report.get_params(typer.Context(report)) for name in parameter.opts}
+
+    assert {name for name in options if name.startswith("--")} == set(REPORT_OPTIONS)
+
+
+def test_the_reference_page_has_every_option_and_command(root: Path) -> None:
+    page = (root / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+
+    assert not [option for option in REPORT_OPTIONS if f"`{option}" not in page]
+    assert not [command for command in COMMANDS if f"`longpole {' '.join(command)}" not in page]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "light"),
+    [(["--help"], True), (["report", "--help"], True), (["schema", "report"], True), (["version"], False)],
+)
+def test_what_needs_no_trace_loads_no_heavy_library(arguments: list[str], light: bool) -> None:
+    loaded = modules_after(arguments)
+
+    assert "typer" in loaded
+    assert not loaded & {"numpy", "polars", "rich", "scipy", "pydantic"}
+    assert not light or "msgspec" not in loaded
+
+
+def test_values_are_handed_over_without_typers_own_reader() -> None:
+    """Its import would cost more than a cached report."""
+    assert "pydantic" not in modules_after(["report", "no/such/path"])
+
+
+def test_every_text_of_every_command_is_handed_over_as_typed() -> None:
+    command = get_command(app)
+
+    hand_over_plainly(command)
+
+    report = command.commands["report"]  # type: ignore[attr-defined]
+    readers = {parameter.name: vars(parameter)["_runtime_param"] for parameter in report.params}
+    assert all(isinstance(reader, AsTyped) for reader in readers.values()), readers
+
+
+@pytest.mark.parametrize(
+    ("words", "position", "offered"),
+    [
+        ("longpole re", 1, {"report"}),
+        ("longpole report --de", 2, {"--detail"}),
+        ("longpole report --detail ", 3, {"run", "rank", "unit"}),
+        ("longpole cache ", 2, {"size", "clear"}),
+    ],
+)
+def test_the_shell_completes(
+    words: str, position: int, offered: set[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_LONGPOLE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(position))
+
+    main([])
+
+    assert set(capsys.readouterr().out.split()) == offered
+
+
+def modules_after(arguments: list[str]) -> set[str]:
+    """Return the top-level modules that a fresh interpreter has loaded after a command."""
+    program = (
+        "import contextlib, io, json, sys\n"
+        "from longpole.cli.main import main\n"
+        "out = io.TextIOWrapper(io.BytesIO())\n"
+        f"with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):\n    main({arguments!r})\n"
+        "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
+    )
+    run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    return set(json.loads(run.stdout))
