@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from longpole.timeline.boundaries import Unit
     from longpole.timeline.timeline import Timeline
 
+_SPAN: Final = ["@/device_span/busy_ns", "@/device_span/idle_ns"]
 _IDLE: Final = ["@/ledger/device/idle_ns", "@/ledger/idle_ns", "@/device_span/idle_ns"]
 
 
@@ -51,6 +52,7 @@ def check_evidence(timeline: Timeline, book: NameBook, units: list[Unit]) -> Evi
     if len(timeline.device) == 0:
         message = "no device spans were recorded; the thread that carries the units takes the device's place"
         findings.append(_finding(timeline, "device.none", "note", (1, -1), message))
+        withheld = _launches_alone(timeline, book, findings)
     return Evidence(findings, incomplete, withheld)
 
 
@@ -68,17 +70,29 @@ def _finding(
     return Finding(code, severity, timeline.identity.rank, count, example, message, voids or [])
 
 
+def _launches_alone(timeline: Timeline, book: NameBook, findings: list[Finding]) -> str:
+    """Complain of launches in a record without a device; return why no verdict can be given, or nothing."""
+    rows = _launch_calls(timeline, book)
+    if len(rows) == 0:
+        return ""
+    message = f"{len(rows):,} launches, and kernel activity was not recorded: what the device did is not known"
+    seen = (len(rows), int(timeline.host.event[rows[0]]))
+    findings.append(_finding(timeline, "launch.without_kernel", "void", seen, message, _SPAN))
+    return message
+
+
+def _launch_calls(timeline: Timeline, book: NameBook) -> NDArray[np.intp]:
+    call = book.call[timeline.host.name]
+    is_launch = (call == CALL_CODE["launch"]) | (call == CALL_CODE["graph_launch"])
+    return np.flatnonzero((timeline.host.kind == Kind.RUNTIME) & is_launch & (timeline.host.correlation > 0))
+
+
 def _without_kernels(timeline: Timeline, book: NameBook) -> NDArray[np.int64]:
     """Return host rows of launches to which no device span belongs; only where correlation ids link at all."""
     host, device = timeline.host, timeline.device
     if len(device) == 0 or not (device.launch != NONE_ID).any():
         return np.empty(0, np.int64)
-    call = book.call[host.name]
-    launches = np.flatnonzero(
-        (host.kind == Kind.RUNTIME)
-        & ((call == CALL_CODE["launch"]) | (call == CALL_CODE["graph_launch"]))
-        & (host.correlation > 0)
-    )
+    launches = _launch_calls(timeline, book)
     linked = np.isin(launches, device.launch) | np.isin(host.correlation[launches], device.correlation)
     linked = _with_nested(timeline, launches, linked)
     captured = _while_capturing(timeline, book, launches)

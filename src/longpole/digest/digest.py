@@ -247,7 +247,7 @@ def _with_unexplained(pieces: Pieces, rank: _Rank) -> Pieces:
     """Charge idle time to nothing known where device spans are missing from the record: it may not have been idle."""
     unit = np.searchsorted(rank.bounds_ns, pieces.start_ns, side="right") - 2
     doubtful = np.isin(unit, list(rank.evidence.incomplete)) & (pieces.rung == RUNG_IDLE)
-    if rank.evidence.verdict_withheld:
+    if rank.evidence.verdict_withheld and len(rank.timeline.device):
         doubtful = pieces.rung == RUNG_IDLE
     if not doubtful.any():
         return pieces

@@ -195,7 +195,7 @@ def _headline(
     """Name the largest exposed object other than compute, on the row where it is largest."""
     withheld = next((digest for digest in digests if digest.withheld), None)
     if withheld is not None:
-        return Unknown(withheld.withheld, ["a record in which every graph launch has its kernels"])
+        return Unknown(withheld.withheld, ["a record in which every launch has its kernels"])
     best: tuple[int, int, str, str] | None = None
     wall_ns = 0
     for (rank, device), mine in ledgers.items():

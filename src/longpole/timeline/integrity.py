@@ -30,6 +30,7 @@ CODES: Final[dict[str, str]] = {
     "event.negative_duration": "events that end before they start",
     "event.unmatched_end": "end events without a begin event",
     "event.unfinished": "begin events without an end event",
+    "event.no_rank": "events of a merged file whose process names no rank",
     "event.time.stray": "events whose time lies absurdly far from all others",
     "event.duplicate": "events that are written twice",
     "kernel.time.missing": "device spans that the profiler could not time",

@@ -212,6 +212,13 @@ def test_work_that_was_queued_before_the_gap_leaves_a_kernel_gap() -> None:
     assert _gap(script) == [(100, 110, "kernel_gap")]
 
 
+def test_a_launch_that_returns_just_when_the_gap_begins_was_queued() -> None:
+    script = _after_a_busy_start(Script())
+    script.kernel(110, 200, script.launch(95, 100))
+
+    assert _gap(script) == [(100, 110, "kernel_gap")]
+
+
 def test_a_gap_before_queued_work_that_is_longer_than_usual_is_unexplained() -> None:
     """Nothing of the record says what the device waited for: never another stream, for none ran."""
     script = _after_a_busy_start(Script())
@@ -241,6 +248,13 @@ def test_the_usual_gap_is_the_devices_own_99th_percentile() -> None:
 
     assert idle_us(script)["kernel_gap"] == 98 * 2 + 5 + 5
     assert idle_us(script)["device.unexplained"] == 25
+
+
+def test_of_fifty_gaps_the_longest_is_the_99th_percentile() -> None:
+    """By nearest rank: 99 % of 50 is 49.5, so the 50th."""
+    script = _train_of_kernels([2.0] * 49 + [30.0])
+
+    assert idle_us(script)["kernel_gap"] == 49 * 2 + 30
 
 
 def test_the_usual_gap_has_an_upper_bound() -> None:
@@ -303,6 +317,15 @@ def test_an_empty_span_ends_no_gap() -> None:
     found = cut(script)
 
     assert found.gaps.end_ns.tolist() == [20_000, 150_000]
+
+
+def test_an_empty_span_that_starts_with_the_next_one_is_not_what_ends_the_gap() -> None:
+    """Nothing of it runs, so it is the other one's launch that counts."""
+    script = _after_a_busy_start(Script())
+    script.kernel(150, 150, script.launch(110, 115), stream=8)
+    script.kernel(150, 200, script.launch(140, 145))
+
+    assert _gap(script)[:2] == [(100, 110, "host.python"), (110, 115, "host.dispatch")]
 
 
 # --- launches by order --------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from longpole.readers.kineto.credentials import redact
 from longpole.readers.kineto.identity import environment_of, find_identity, rank_prefixes, version_of
 from longpole.readers.kineto.kinds import row_kinds
 from longpole.readers.kineto.links import link_launches
-from longpole.readers.kineto.place import place
+from longpole.readers.kineto.place import IDLE_VOIDS, place
 from longpole.readers.kineto.rows import Rows
 from longpole.readers.kineto.spelling import normal_id, show_controls
 from longpole.timeline.columns import DEVICE_KINDS, HOST_KINDS, NONE_ID, Kind
@@ -55,8 +55,9 @@ def lower(raw: RawTrace, breaks: list[Break], path: str, size_bytes: int, settin
     end_ns += raw.span["start_ns"]
     timelines = []
     prefixes = rank_prefixes(raw)
+    _complain_of_rankless(raw, kind, list(prefixes), complaints)
     for prefix, rank in prefixes.items() or {None: None}.items():
-        mine = _mine(raw, prefix)
+        mine = _mine(raw, prefix if len(prefixes) > 1 else None)
         rows = Rows(raw, kind, raw.span["start_ns"], end_ns.copy() if len(prefixes) > 1 else end_ns, mine)
         identity = find_identity(raw.header, path, rank)
         own = complaints.for_rank(identity.rank)
@@ -110,6 +111,17 @@ def _mine(raw: RawTrace, prefix: str | None) -> NDArray[np.bool_]:
         return np.ones(len(raw.span["start_ns"]), np.bool_)
     of_track = np.array([isinstance(pid, str) and pid.startswith(prefix) for pid, _ in raw.tracks], np.bool_)
     return of_track[raw.span["track"]]
+
+
+def _complain_of_rankless(raw: RawTrace, kind: NDArray[np.uint8], prefixes: list[str], complaints: Complaints) -> None:
+    """Complain of rows of a merged file that no rank claims; they are in no figure."""
+    if len(prefixes) <= 1:  # not merged
+        return
+    claimed = np.logical_or.reduce([_mine(raw, prefix) for prefix in prefixes])
+    placeable = np.isin(kind, [int(k) for k in (*DEVICE_KINDS, *HOST_KINDS)])
+    rows = np.flatnonzero(placeable & ~claimed)
+    on_device = np.isin(kind[rows], [int(k) for k in DEVICE_KINDS])
+    complaints.rows("event.no_rank", "warn", rows, IDLE_VOIDS if on_device.any() else [])
 
 
 def _timeline(

@@ -27,7 +27,7 @@ def place(rows: Rows, complaints: Complaints, settings: Settings) -> None:
     no_time = untimed(rows.start_ns, rows.end_ns, rows.kind) & rows.mine
     n_device = len(rows.of(DEVICE_KINDS))
     remark = f"; {n_device - int(no_time.sum()):,} of {n_device:,} device spans have a time"
-    complaints.rows("kernel.time.missing", "warn", np.flatnonzero(no_time), _IDLE_VOIDS, remark)
+    complaints.rows("kernel.time.missing", "warn", np.flatnonzero(no_time), IDLE_VOIDS, remark)
     rows.mine = rows.mine & ~no_time
     _drop_strays(rows, complaints, settings)
     placeable &= rows.mine
@@ -44,12 +44,12 @@ def place(rows: Rows, complaints: Complaints, settings: Settings) -> None:
     least_ns = np.where(on_device[placed], settings.overrun_min_ns, settings.host_overrun_min_ns)
     overrun[placed] = overrunning(rows.start_ns[placed], rows.end_ns[placed], least_ns, settings)
     overrun[placed] |= rows.end_ns[placed] - rows.start_ns[placed] > settings.span_max_ns
-    complaints.rows("kernel.duration.impossible", "warn", np.flatnonzero(overrun & on_device), _IDLE_VOIDS)
+    complaints.rows("kernel.duration.impossible", "warn", np.flatnonzero(overrun & on_device), IDLE_VOIDS)
     complaints.rows("host.duration.impossible", "warn", np.flatnonzero(overrun & ~on_device), [])
     rows.mine = rows.mine & ~overrun
 
 
-_IDLE_VOIDS: Final = ["@/ledger/device/idle_ns", "@/device_span/idle_ns"]
+IDLE_VOIDS: Final = ["@/ledger/device/idle_ns", "@/device_span/idle_ns"]
 
 
 def _drop_strays(rows: Rows, complaints: Complaints, settings: Settings) -> None:
@@ -57,7 +57,7 @@ def _drop_strays(rows: Rows, complaints: Complaints, settings: Settings) -> None
     some = rows.of((*DEVICE_KINDS, *HOST_KINDS))
     bad = some[strays(rows.start_ns[some], rows.end_ns[some], settings)]
     on_device = np.isin(rows.kind[bad], [int(kind) for kind in DEVICE_KINDS])
-    complaints.rows("event.time.stray", "warn", bad, _IDLE_VOIDS if on_device.any() else [])
+    complaints.rows("event.time.stray", "warn", bad, IDLE_VOIDS if on_device.any() else [])
     rows.mine[bad] = False
 
 
@@ -87,7 +87,7 @@ def _cut_overlong(rows: Rows, complaints: Complaints, settings: Settings) -> Non
     bad = some[found.row]
     excess_ns = int((rows.end_ns[bad] - found.end_ns).sum())
     remark = f"; cut where their stream goes on, {excess_ns:,} ns left out"
-    complaints.rows("kernel.duration.impossible", "warn", bad, _IDLE_VOIDS, remark)
+    complaints.rows("kernel.duration.impossible", "warn", bad, IDLE_VOIDS, remark)
     rows.end_ns[bad] = found.end_ns
 
 

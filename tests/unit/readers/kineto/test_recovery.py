@@ -32,7 +32,7 @@ def only(text: bytes) -> tuple[object, Damage | None]:
     assert recovered.events[-1] == C
     assert len(recovered.events) == 3
     assert len(recovered.damages) <= 1
-    return msgspec.json.decode(recovered.events[1]), (recovered.damages or [None])[0]
+    return msgspec.json.decode(recovered.events[1]), next(iter(recovered.damages), None)
 
 
 def codes(recovered: Recovered) -> Counter[str]:

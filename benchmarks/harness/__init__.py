@@ -1,0 +1,4 @@
+"""Measuring whole commands.
+
+`process` runs one and watches it, `workloads` holds what they read, `trial` compares, `tables` shows.
+"""
