@@ -45,6 +45,11 @@ def check_evidence(timeline: Timeline, book: NameBook, units: list[Unit]) -> Evi
     missing = _without_kernels(timeline, book)
     withheld = _graph_launches(timeline, book, findings)
     incomplete = _launches(timeline, missing, units, findings)
+    if incomplete:
+        first = units[min(incomplete)]
+        message = f"{len(incomplete)} of {len(units)} units lack device spans, the first one {first.name}"
+        event = int(timeline.host.event[first.marker]) if first.marker >= 0 else -1
+        findings.append(_finding(timeline, "unit.incomplete", "warn", (len(incomplete), event), message))
     _unlinked(timeline, findings)
     _before_launch(timeline, findings)
     _profiler(timeline, findings)

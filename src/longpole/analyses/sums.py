@@ -79,8 +79,9 @@ def mean_ledger(ledgers: list[Ledger]) -> Ledger:
     mean.device.busy_ns = mean.wall_ns - mean.device.idle_ns
     for name in OBJECTS:
         mean.objects[name] = _mean_object(total.objects[name], n, busy_mean[name] + _idle_of(mean, name))
-    for field in ("compute_ns", "collective_ns", "collective_exposed_ns", "copy_ns", "copy_exposed_ns"):
+    for field in ("collective_ns", "collective_exposed_ns", "copy_ns", "copy_exposed_ns"):
         setattr(mean.device, field, _divide(getattr(total.device, field), n))
+    mean.device.compute_ns = mean.device.busy_ns - mean.device.collective_exposed_ns - mean.device.copy_exposed_ns
     return mean
 
 

@@ -77,12 +77,46 @@ def _renumbered(digest: RankDigest, rank: int) -> RankDigest:
 
 
 def _split(digests: list[RankDigest], settings: Settings) -> list[list[RankDigest]]:
-    """Split by world size; by folder and then by time where a rank occurs twice; by long pauses between recordings."""
+    """Split where a rank occurs twice (by world, folder, time, host), and at long pauses between recordings."""
     jobs = []
-    for group in _grouped(digests, lambda digest: digest.world_size if not digest.rank_assumed else None):
-        parts = _grouped(group, lambda digest: str(PurePath(digest.path).parent)) if _repeats(group) else [group]
-        for part in parts:
-            jobs += _by_time(part, 0 if _repeats(part) else settings.job_gap_min_ns)
+    for world in _by_world(digests):
+        for folder in _by_folder(world):
+            for part in _by_time(folder, 0 if _repeats(folder) else settings.job_gap_min_ns):
+                jobs += _by_host(part)
+    return jobs
+
+
+def _by_world(digests: list[RankDigest]) -> list[list[RankDigest]]:
+    """Split by world size; a file that does not say it belongs to the only world there is."""
+    worlds = {digest.world_size for digest in digests if digest.world_size and not digest.rank_assumed}
+    if len(worlds) <= 1:
+        return [digests]
+    return _grouped(digests, lambda digest: digest.world_size if not digest.rank_assumed else None)
+
+
+def _by_folder(digests: list[RankDigest]) -> list[list[RankDigest]]:
+    """Split by folder where a rank occurs twice, at the highest level at which none does any more."""
+    depths = range(max((len(PurePath(digest.path).parts) for digest in digests), default=0))
+    groups = [digests]
+    for depth in depths:
+        if not any(map(_repeats, groups)):
+            break
+        groups = _grouped(digests, lambda digest, depth=depth: PurePath(digest.path).parent.parts[: depth + 1])  # type: ignore[misc]
+    return groups
+
+
+def _by_host(digests: list[RankDigest]) -> list[list[RankDigest]]:
+    """Split ranks that occur twice on other hosts: hosts join a job in turn, as long as no rank repeats in it."""
+    hosts = {digest.host for digest in digests}
+    if not _repeats(digests) or len(hosts) < 2 or "" in hosts:
+        return [digests]
+    jobs: list[list[RankDigest]] = []
+    for group in _grouped(digests, lambda digest: digest.host):
+        home = next((job for job in jobs if not _repeats([*job, *group])), None)
+        if home is None:
+            jobs.append(group)
+        else:
+            home += group
     return jobs
 
 

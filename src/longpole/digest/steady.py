@@ -95,6 +95,7 @@ def _move_leading(digests: list[RankDigest], steady: Steady, settings: Settings)
                 touched.add(unit.name)
     if not touched:
         return
+    touched |= {name for digest in digests for name in _before_last(digest, touched)}
     spread = format_ns(last_ns - first_ns)
     late = max(starts, key=lambda rank: starts[rank])
     example = Example(next(digest.path for digest in digests if digest.rank == late))
@@ -111,6 +112,13 @@ def _move_leading(digests: list[RankDigest], steady: Steady, settings: Settings)
         f"the ranks began to record {spread} apart (rank {late} last); {len(touched)} leading units belong to the head"
     )
     steady.findings.append(Finding("rank.start_spread", "note", None, len(touched), example, message, []))
+
+
+def _before_last(digest: RankDigest, touched: set[str]) -> list[str]:
+    """Return the units up to the last touched one: what precedes a unit of the head is head."""
+    names = [unit.name for unit in real_units(digest.rows[0].units)]
+    places = [place for place, name in enumerate(names) if name in touched]
+    return names[: places[-1]] if places else []
 
 
 def _mark(digests: list[RankDigest], steady: Steady) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import msgspec
 import numpy as np
 
-from longpole.errors import NotATraceError, TwoWritersError
+from longpole.errors import InputError, NotATraceError, TwoWritersError
 from longpole.readers.kineto.event import KIND_OF_CATEGORY
 from longpole.readers.kineto.recovery import looks_like_two_writers
 from longpole.timeline.columns import HOST_KINDS
@@ -92,6 +92,16 @@ class Complaints:
         """
         found = f"no timed events of host or device among {self.raw.n_events:,}"
         raise NotATraceError.at(self.path, None, found, "Record CPU and device activities")
+
+    def refuse_merged(self, programs: list[int]) -> NoReturn:
+        """Refuse a file with the ranks of several programs whose device rows cannot be told apart.
+
+        Raises:
+            InputError: Always.
+        """
+        some = ", ".join(map(str, programs[:4])) + (" …" if len(programs) > 4 else "")
+        found = f"{len(programs)} programs in one file (processes {some}), and nothing tells whose the device rows are"
+        raise InputError.at(self.path, None, found, "Give each rank's own file, not the merged one")
 
     def refuse_two_writers(self, breaks: list[Break]) -> None:
         """Refuse a file into which two processes wrote at once.

@@ -25,7 +25,7 @@ _TOKENS: Final = (
     ("sk-", r"\bsk-[\w-]{20,}"),  # OpenAI and others
     ("xox", r"\bxox[abeoprs]-[\w-]{10,}"),  # Slack
     ("AIza", r"\bAIza[\w-]{35}"),  # Google
-    ("eyJ", r"\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*"),  # JSON web tokens
+    ("eyJ", r"\beyJ[\w-]{10,999}\.[\w-]{10,9999}\.[\w-]*"),  # JSON web tokens
     ("PRIVATE KEY", r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?"),
 )
 _VALUE: Final = r"(?=[^\s,;&]*[A-Za-z])[^\s,;&'\"]{8,}"  # not a plain number

@@ -105,6 +105,6 @@ KIND_OF_CATEGORY: Final[dict[str, Kind]] = {
     "xpu_user_annotation": Kind.DEVICE_ANNOTATION,
     "overhead": Kind.OVERHEAD,
     "cuda_profiler_range": Kind.OVERHEAD,
-    "trace": Kind.OVERHEAD,
+    "trace": Kind.DEVICE_ANNOTATION,  # the span of a whole recording
     "collective_comm": Kind.OVERHEAD,
 }

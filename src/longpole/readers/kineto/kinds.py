@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from longpole.readers.kineto.raw import RawTrace
 
-_STEP: Final = re.compile(r"ProfilerStep[#*]")
+STEP: Final = re.compile(r"ProfilerStep[#*]")
 _HCCL_OPERATION: Final = re.compile(r"^hcom_", re.IGNORECASE)
 _COPY_TASK: Final = re.compile(r"MEMCPY|SDMA|PCIE_DMA", re.IGNORECASE)
 _WAIT_TASK: Final = re.compile(r"EVENT|NOTIFY|WAIT|RECORD|PROFIL|PLACE_HOLDER|MODEL_MAINTAIN", re.IGNORECASE)
@@ -30,7 +30,7 @@ def row_kinds(raw: RawTrace) -> NDArray[np.uint8]:
     """
     by_category = [KIND_OF_CATEGORY.get(category.lower(), Kind.OTHER) for category in raw.categories]
     kind = np.array(by_category or [Kind.OTHER], np.uint8)[raw.span["category"]]
-    steps = [code for code, name in enumerate(raw.names) if _STEP.match(name)]
+    steps = [code for code, name in enumerate(raw.names) if STEP.match(name)]
     if steps:
         is_step = np.isin(raw.span["name"], steps) & (kind == Kind.OPERATOR)
         kind[is_step] = Kind.ANNOTATION

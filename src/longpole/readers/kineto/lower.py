@@ -10,10 +10,11 @@ import numpy as np
 from longpole.readers.kineto.begin_end import pair_edges
 from longpole.readers.kineto.complaints import Complaints
 from longpole.readers.kineto.credentials import redact
-from longpole.readers.kineto.identity import environment_of, find_identity, rank_prefixes, version_of
+from longpole.readers.kineto.identity import environment_of, find_identity, version_of
 from longpole.readers.kineto.kinds import row_kinds
 from longpole.readers.kineto.links import link_launches
-from longpole.readers.kineto.place import IDLE_VOIDS, place
+from longpole.readers.kineto.merged import find_shares
+from longpole.readers.kineto.place import place
 from longpole.readers.kineto.rows import Rows
 from longpole.readers.kineto.spelling import normal_id, show_controls
 from longpole.timeline.columns import DEVICE_KINDS, HOST_KINDS, NONE_ID, Kind
@@ -54,12 +55,13 @@ def lower(raw: RawTrace, breaks: list[Break], path: str, size_bytes: int, settin
     end_ns = raw.span.pop("dur_ns")
     end_ns += raw.span["start_ns"]
     timelines = []
-    prefixes = rank_prefixes(raw)
-    _complain_of_rankless(raw, kind, list(prefixes), complaints)
-    for prefix, rank in prefixes.items() or {None: None}.items():
-        mine = _mine(raw, prefix if len(prefixes) > 1 else None)
-        rows = Rows(raw, kind, raw.span["start_ns"], end_ns.copy() if len(prefixes) > 1 else end_ns, mine)
-        identity = find_identity(raw.header, path, rank)
+    shares = find_shares(raw, kind, complaints)
+    for share in shares:
+        ends_ns = end_ns.copy() if len(shares) > 1 else end_ns
+        rows = Rows(raw, kind, raw.span["start_ns"], ends_ns, share.mine)
+        identity = find_identity(raw.header, path, share.rank)
+        if share.place is not None:
+            identity = replace(identity, rank=share.place, rank_assumed=True)
         own = complaints.for_rank(identity.rank)
         source = Source(
             path=path,
@@ -99,29 +101,14 @@ def _add_paired(raw: RawTrace, complaints: Complaints) -> None:
 
 def _tracks(raw: RawTrace) -> tuple[Track, ...]:
     names = {
-        (normal_id(pid), normal_id(tid)): redact(show_controls(value))[:_SHOWN_MAX]
-        for _, what, pid, tid, value in raw.metadata
-        if what == "thread_name"
+        (normal_id(pid), normal_id(tid)): value for _, what, pid, tid, value in raw.metadata if what == "thread_name"
     }
-    return tuple(Track(pid, tid, names.get((pid, tid), "")) for pid, tid in raw.tracks)
+    return tuple(Track(pid, tid, _shown(names.get((pid, tid), ""))) for pid, tid in raw.tracks)
 
 
-def _mine(raw: RawTrace, prefix: str | None) -> NDArray[np.bool_]:
-    if prefix is None:
-        return np.ones(len(raw.span["start_ns"]), np.bool_)
-    of_track = np.array([isinstance(pid, str) and pid.startswith(prefix) for pid, _ in raw.tracks], np.bool_)
-    return of_track[raw.span["track"]]
-
-
-def _complain_of_rankless(raw: RawTrace, kind: NDArray[np.uint8], prefixes: list[str], complaints: Complaints) -> None:
-    """Complain of rows of a merged file that no rank claims; they are in no figure."""
-    if len(prefixes) <= 1:  # not merged
-        return
-    claimed = np.logical_or.reduce([_mine(raw, prefix) for prefix in prefixes])
-    placeable = np.isin(kind, [int(k) for k in (*DEVICE_KINDS, *HOST_KINDS)])
-    rows = np.flatnonzero(placeable & ~claimed)
-    on_device = np.isin(kind[rows], [int(k) for k in DEVICE_KINDS])
-    complaints.rows("event.no_rank", "warn", rows, IDLE_VOIDS if on_device.any() else [])
+def _shown(name: str) -> str:
+    """Return the name of a thread or device, harmless and of bounded length."""
+    return redact(show_controls(name))[:_SHOWN_MAX]
 
 
 def _timeline(
@@ -311,5 +298,5 @@ def _device_names(header: dict[str, Any]) -> dict[int, str]:
         entries = header.get(key)
         for entry in entries if isinstance(entries, list) else []:
             if isinstance(entry, dict) and isinstance(entry.get("id"), int) and isinstance(entry.get("name"), str):
-                names.setdefault(entry["id"], redact(show_controls(entry["name"]))[:_SHOWN_MAX])
+                names.setdefault(entry["id"], _shown(entry["name"]))
     return names

@@ -59,7 +59,7 @@ _STRAY_BRACKET: Final = re.compile(
     rb"|\[(?=[\s\x00,]*+\{" + _OBJECT_REST + rb")"
 )
 _UNDECIDED_BRACKET: Final = re.compile(rb"[}\]][\s\x00,]*+\Z")
-_FIELD_BEHIND: Final = re.compile(rb"\]" + BLANK + rb"," + BLANK + rb'"')
+_FIELD_BEHIND: Final = re.compile(rb"\]" + BLANK + rb"," + BLANK + rb'"(?!(?:ph|cat|pid|tid|ts|dur|args)")')
 _NEXT_LIST: Final = rb"\[" + BLANK + rb"(?:\{|\Z)"
 _NEXT_DOCUMENT: Final = re.compile(
     rb"\]" + BLANK + rb"(?:" + _NEXT_LIST + rb"|\}" + BLANK + rb"(?:" + _NEXT_LIST + rb"|\{(?!" + _EVENT_REST + rb")))"
@@ -224,7 +224,9 @@ class _Reader:
         text = b"{" + self.text[at : at + _TRAILER_MAX_BYTES]
         fields = walk(text, 0)
         self.walked_bytes += fields.end + _WALK_BYTES + len(text) // _SCANS_PER_WALK
-        return fields.outcome != "broken" and bool(_BEHIND_DOCUMENT.match(text, fields.end))
+        if fields.outcome == "unfinished":
+            return self.final or at + _TRAILER_MAX_BYTES < len(self.text)
+        return fields.outcome == "complete" and bool(_BEHIND_DOCUMENT.match(text, fields.end))
 
     def _element(self, at: int) -> tuple[int, int | None]:
         stray = _STRAY_BRACKET.match(self.text, at)
