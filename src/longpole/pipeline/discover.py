@@ -92,8 +92,12 @@ def _of_path(shown: str, settings: Settings) -> list[TraceFile]:
 
 
 def _members(path: Path, shown: str, settings: Settings, *, named: bool) -> list[TraceFile]:
+    """Return a file, or the members of an archive; an archive that cannot be opened stands for itself."""
     size_bytes = path.stat().st_size if path.is_file() else 0
-    members = list_members(path, settings) if path.is_file() else ()
+    try:
+        members = list_members(path, settings) if path.is_file() else ()
+    except InputError:
+        members = ()
     if len(members) > 1:
         return [
             TraceFile(path, f"{shown}!{show_controls(m.name)}", m.name, m.size_bytes, named, packed=True)
@@ -113,21 +117,14 @@ def _of_folder(folder: Path, settings: Settings) -> list[TraceFile]:
     ]
     if problems and not names:
         raise InputError.at(folder, None, f"cannot be read: {problems[0].strerror}", "Ask for read permission")
-    files = [file for path in names for file in _files_in(path, settings)]
+    visible = [path for path in names if not path.name.startswith(".") and path.is_file()]
+    files = [file for path in visible for file in _members(path, str(path), settings, named=False)]
     traces = [file for file in files if _may_be_trace(file, settings)]
     if not traces:
         raise _no_trace(folder, names, settings)
-    return traces
-
-
-def _files_in(path: Path, settings: Settings) -> list[TraceFile]:
-    """Return a file of a folder, or the members of an archive; an archive that cannot be opened stands for itself."""
-    if path.name.startswith(".") or not path.is_file():
-        return []
-    try:
-        return _members(path, str(path), settings, named=False)
-    except InputError:
-        return [TraceFile(path, str(path), None, path.stat().st_size, named=False)]
+    # A folder that cannot be listed is read like a file: its refusal is then said with the others'.
+    closed = [TraceFile(Path(p.filename), str(p.filename), None, 0, named=False) for p in problems if p.filename]
+    return traces + closed
 
 
 def _may_be_trace(file: TraceFile, settings: Settings) -> bool:

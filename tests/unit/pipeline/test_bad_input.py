@@ -113,6 +113,20 @@ def test_a_folder_without_permission(tmp_path: Path) -> None:
     assert "ermission" in str(error)
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_within_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    _ranks(tmp_path, 2)
+    (tmp_path / "closed").mkdir(mode=0)
+
+    try:
+        report = report_on(tmp_path)
+    finally:
+        (tmp_path / "closed").chmod(0o700)
+
+    assert report.run.ranks_present == [0, 1]
+    assert _finding(report, "file.refused").example.file.endswith("closed")
+
+
 def test_a_trace_is_found_by_its_content_whatever_its_name(tmp_path: Path) -> None:
     text = write(tmp_path / "source" / "rank0.json", steps(2)).read_bytes()
     (tmp_path / "mixed").mkdir()
@@ -413,9 +427,11 @@ def test_an_encrypted_zip_costs_only_itself(tmp_path: Path) -> None:
     (tmp_path / "rank2.json.zip").write_bytes(bytes(locked))
 
     report = report_on(tmp_path)
+    named = report_on(tmp_path / "rank0.json", tmp_path / "rank2.json.zip", tmp_path / "rank1.json")
 
-    assert report.run.ranks_present == [0, 1]
+    assert report.run.ranks_present == named.run.ranks_present == [0, 1]
     assert "an encrypted zip" in _finding(report, "file.refused").message
+    assert "an encrypted zip" in _finding(named, "file.refused").message
 
 
 @pytest.mark.parametrize("pack", ["gzip", "zip", "gzip in gzip"])

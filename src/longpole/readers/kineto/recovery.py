@@ -340,6 +340,8 @@ class _Reader:
         for found in _LIST_END.finditer(self.text, start, limit):
             # A list inside an event ends alike; another document, or no further event, tells them apart.
             at = found.end()
+            if self._is_thrifty():
+                break
             if _NEXT_DOCUMENT.match(self.text, at) or (not is_sure and self._looks_like_end(at)):
                 return at
         return restart
