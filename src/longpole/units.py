@@ -1,4 +1,4 @@
-"""Parse and format times, bytes and rates; the only place that knows 1e3, 1e6 and 1e9.
+"""Parse and format times, bytes, rates and counts; the only place that knows 1e3, 1e6 and 1e9.
 
 Rates are decimal: 1 GB/s is 10**9 bytes a second. Times are integer nanoseconds everywhere else.
 """
@@ -41,6 +41,15 @@ def format_bytes(size_bytes: float, digits: int = 3) -> str:
         if abs(size_bytes) >= step_bytes:
             return f"{_significant(size_bytes / step_bytes, digits)} {unit}"
     return f"{size_bytes:.0f} B"
+
+
+def format_count(n: int, noun: str, plural: str = "") -> str:
+    """Write a count with its noun; `plural` where it is not the noun with an s.
+
+    >>> format_count(1, "launch", "launches"), format_count(1200, "span")
+    ('1 launch', '1,200 spans')
+    """
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
 def gb_per_s(size_bytes: int, dur_ns: int) -> float | None:

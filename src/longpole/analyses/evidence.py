@@ -11,7 +11,7 @@ from longpole.analyses.name_book import CALL_CODE
 from longpole.timeline.columns import NONE_ID, Kind
 from longpole.timeline.integrity import Example, Finding, Severity
 from longpole.timeline.intervals import covered_before, union
-from longpole.units import format_ns
+from longpole.units import format_count, format_ns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,10 +80,14 @@ def _launches_alone(timeline: Timeline, book: NameBook, findings: list[Finding])
     rows = _launch_calls(timeline, book)
     if len(rows) == 0:
         return ""
-    message = f"{len(rows):,} launches, and kernel activity was not recorded: what the device did is not known"
+    message = f"{_launch_count(len(rows))}, and kernel activity was not recorded: what the device did is not known"
     seen = (len(rows), int(timeline.host.event[rows[0]]))
     findings.append(_finding(timeline, "launch.without_kernel", "void", seen, message, _SPAN))
     return message
+
+
+def _launch_count(n: int) -> str:
+    return format_count(n, "launch", "launches")
 
 
 def _launch_calls(timeline: Timeline, book: NameBook) -> NDArray[np.intp]:
@@ -164,7 +168,7 @@ def _launches(
     at_head = host.start_ns[missing] < first_linked_ns
     where = "all at the head of the record" if at_head.all() else f"{int(at_head.sum())} of them at the head"
     event = int(host.event[missing[0]])
-    message = f"{len(missing):,} launches without a kernel, {where}; device figures hold for what was recorded"
+    message = f"{_launch_count(len(missing))} without a kernel, {where}; device figures hold for what was recorded"
     share = len(missing) / max(len(missing) + len(linked), 1)
     voids = _IDLE if share > _LOST_SHARE else []
     findings.append(
@@ -210,8 +214,8 @@ def _before_launch(timeline: Timeline, findings: list[Finding]) -> None:
     worst_ns = int(delay_ns.min())
     event = int(device.event[linked[int(delay_ns.argmin())]])
     message = (
-        f"{len(early):,} device spans start before their launch, by {format_ns(-worst_ns)} at most: the clocks of host"
-        " and device differ by as much; no time was saved"
+        f"{format_count(len(early), 'device span')} from before the launch, by {format_ns(-worst_ns)} at most: the"
+        " clocks of host and device differ by as much; no time was saved"
     )
     findings.append(_finding(timeline, "kernel.before_launch", "note", (len(early), event), message))
 
@@ -252,7 +256,8 @@ def _overrun(timeline: Timeline, units: list[Unit], findings: list[Finding]) -> 
     if len(late) == 0:
         return
     message = (
-        f"{len(late):,} device spans end after the second unit that follows theirs; path and replay cannot be trusted"
+        f"{format_count(len(late), 'device span')} reaching beyond the second unit that follows; path and replay cannot"
+        " be trusted"
     )
     voids = ["/critical_path", "/replay"]
     findings.append(_finding(timeline, "unit.overrun", "void", (len(late), int(device.event[late[0]])), message, voids))

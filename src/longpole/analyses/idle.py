@@ -174,7 +174,7 @@ def host_pieces(threads: Threads, track: int, gaps: Gaps, mine: NDArray[np.intp]
         return _flat(gaps, gaps.start_ns, _spread(gaps, mine, end_ns), _mask(gaps, mine), "host.python")
     pieces = _covered(threads.cover(track), gaps.start_ns[mine], end_ns, mine)
     silent = pieces.reason == NO_RECORD
-    parent = threads.parent_of(track)
+    parent = threads.timeline.main_track
     if parent == track or parent < 0 or not silent.any():
         return _named(pieces)
     quiet = pieces.take(silent)
@@ -285,7 +285,7 @@ def _cut_after_blocking(threads: Threads, row: DeviceRow, gaps: Gaps, pieces: Pi
     for track in np.unique(gaps.thread).tolist():
         mine = np.flatnonzero(gaps.thread == track)
         own_ns[mine] = _returned(threads, waits, track, gaps.start_ns[mine], settings)
-        parent_ns[mine] = _returned(threads, waits, threads.parent_of(track), gaps.start_ns[mine], settings)
+        parent_ns[mine] = _returned(threads, waits, threads.timeline.main_track, gaps.start_ns[mine], settings)
     returns_ns = np.concatenate([own_ns, parent_ns])
     if (returns_ns == _NEVER_NS).all():
         return pieces

@@ -97,11 +97,6 @@ class Threads:
             self._covers[track] = self._build(track)
         return self._covers[track]
 
-    def parent_of(self, track: int) -> int:
-        """Return the thread that stands in where this one has no record: the main thread."""
-        del track
-        return self.timeline.main_track
-
     def rows_of(self, track: int) -> slice:
         """Return the thread's rows of the host table."""
         if track < 0:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from longpole.timeline.integrity import Example, Finding
-from longpole.units import format_ns
+from longpole.units import format_count, format_ns
 
 if TYPE_CHECKING:
     from longpole.digest.rank_digest import RankDigest, UnitDigest
@@ -109,7 +109,8 @@ def _move_leading(digests: list[RankDigest], steady: Steady, settings: Settings)
     steady.moved = [unit.name for unit in real_units(digests[0].rows[0].units) if unit.name in touched]
     steady.moved += sorted(touched - set(steady.moved))
     message = (
-        f"the ranks began to record {spread} apart (rank {late} last); {len(touched)} leading units belong to the head"
+        f"the ranks began to record {spread} apart (rank {late} last); the head takes in"
+        f" {format_count(len(touched), 'leading unit')}, which tables of names and gaps still cover"
     )
     steady.findings.append(Finding("rank.start_spread", "note", None, len(touched), example, message, []))
 

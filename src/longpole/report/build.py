@@ -30,7 +30,7 @@ from longpole.report.document import (
 from longpole.report.pointers import resolve_voids, unknown_entries
 from longpole.stats import mean_ns, median_ns, percentile_ns
 from longpole.timeline.integrity import Example, Finding
-from longpole.units import format_ns
+from longpole.units import format_count, format_ns
 
 if TYPE_CHECKING:
     from longpole.digest.jobs import Run
@@ -309,8 +309,8 @@ def _run_findings(run: Run) -> list[Finding]:
         findings.append(Finding("rank.missing", "warn", None, len(missing), example, message, ["/collectives"]))
     if run.displaced:
         message = (
-            f"{len(run.displaced)} more files of ranks that are there already were left out, the first one of rank"
-            f" {run.displaced[0].rank}"
+            f"left out: {format_count(len(run.displaced), 'more file')} of ranks that are there already, the first"
+            f" one of rank {run.displaced[0].rank}"
         )
         findings.append(
             Finding("rank.duplicate", "warn", None, len(run.displaced), Example(run.displaced[0].path), message, [])

@@ -142,6 +142,7 @@ def test_the_message_says_how_far_apart_and_which_rank_came_last() -> None:
     steady = _steady(_rank(0), _rank(1, [(40, 100), (100, 200), (200, 300), (300, 400)]), _rank(2))
 
     assert "40.0 µs apart (rank 1 last)" in steady.findings[0].message
+    assert "takes in 1 leading unit, which" in steady.findings[0].message
     assert steady.findings[0].example.file == "rank1.json"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.report.escape import escape
+from longpole.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,7 +49,6 @@ _WAIT_WORDS_CPU: Final = {
     "host": "No operator ran: Python or a call between two of them did.",
 }
 
-_PLURALS: Final = {"trace": "records"}
 _RUNS_SHOWN: Final = 5
 _NOUNS: Final = {"trace": "record"}
 
@@ -70,9 +70,7 @@ def plural(n: int, noun: str) -> str:
     >>> plural(1, "step"), plural(12, "step"), plural(2, "trace")
     ('1 step', '12 steps', '2 records')
     """
-    if n == 1:
-        return f"1 {unit_noun(noun)}"
-    return f"{n:,} {_PLURALS.get(noun) or unit_noun(noun) + 's'}"
+    return format_count(n, unit_noun(noun))
 
 
 def with_article(noun: str) -> str:
