@@ -11,11 +11,18 @@ from pathlib import Path
 from typing import Final
 
 from longpole.report.json import report_schema
+from longpole.report.operations import operations_schema
+from longpole.report.scaling import scaling_schema
 from longpole.report.text import render_text
+from longpole.report.text.scaling import render_scaling
+from longpole.report.text.whatif import render_whatif
+from longpole.report.whatif import whatif_schema
 from tests.report_builder import SAMPLES
+from tests.scaling_runs import SAMPLES as SCALING_SAMPLES
+from tests.whatif_samples import SAMPLES as WHATIF_SAMPLES
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-SCHEMA: Final = Path("src/longpole/report/schema/report.json")
+SCHEMAS: Final = Path("src/longpole/report/schema")
 GOLDEN: Final = Path("tests/golden")
 
 
@@ -25,7 +32,21 @@ def generated_files() -> dict[Path, bytes]:
         GOLDEN / f"report-{name}.txt": render_text(build(), width=80, color=False).encode()
         for name, build in SAMPLES.items()
     }
-    return {SCHEMA: report_schema(), **pages}
+    pages |= {
+        GOLDEN / f"scaling-{name}.txt": render_scaling(build(), width=80, color=False).encode()
+        for name, build in SCALING_SAMPLES.items()
+    }
+    pages |= {
+        GOLDEN / f"whatif-{name}.txt": render_whatif(build(), width=80, color=False).encode()
+        for name, build in WHATIF_SAMPLES.items()
+    }
+    schemas = {
+        "operations": operations_schema(),
+        "report": report_schema(),
+        "scaling": scaling_schema(),
+        "whatif": whatif_schema(),
+    }
+    return {SCHEMAS / f"{name}.json": schema for name, schema in schemas.items()} | pages
 
 
 def main() -> int:

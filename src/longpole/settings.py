@@ -35,6 +35,27 @@ class Settings:
         one_off_min_ns: A shorter first call is never looked at (our choice: what matters is a share of a unit).
         start_spread_max_share: Leading units that overlap the spread of the ranks' recording starts by more than
             this share of the median unit move into the head (DESIGN 3.2).
+        clock_scatter_max_ns: Ends of matched collectives that scatter by more than this say nothing of clocks (our
+            choice: on the corpus they scatter by 26 µs at most on GPUs).
+        clock_scatter_factor: A clock measured by matched ends is uncertain by this many times their scatter (known
+            offsets and drifts put into the corpus: the truth lies within it in 9 of 10 draws).
+        clock_exchange_ns: What the ends of exchanges (all-to-all) add to a clock's uncertainty where nothing else was
+            matched: each member ends when its own bytes are there (31 µs apart, always alike, on a real trace).
+        end_skew_max_share: Without aligned clocks, the shortest member is the transfer where ends differ by at most
+            this share of it (DESIGN 3.8).
+        unsplit_max_share: The waiting part of a row's collectives is known where those that cannot be split take at
+            most this share of them (our choice).
+        culprit_min_share: One rank is named for a kind of collectives where it caused at least this share of the
+            waiting (our choice: less than half is not one rank's doing).
+        waiting_min_share: Waiting is worth a sentence from this share of the unit on (DESIGN 3.8: worth acting on
+            from 20 %; we show smaller ones, and say less about them).
+        cost_min_sizes: A cost model is fitted from this many sizes on (DESIGN 3.8).
+        cost_min_decades: The sizes lie at least this many powers of ten apart (DESIGN 3.8).
+        slow_link_factor: A pair of ranks moves bytes slowly where its rate is this many times below the median
+            pair's of the same size (our choice: rings differ by less than that between links of one kind).
+        more_work_min_share: A late rank has more work where its number or size of operations exceeds the others'
+            by this share, and slower work where the same operations take longer by it (our choice: kernels of
+            equal shapes vary by less on the corpus).
         p95_min_count: A 95th percentile is given from this many samples on (DESIGN 3.12).
         overlong_factor: A span in whose time its stream went on is impossible from this many times the stream's
             longest other span on (case B020; the corpus has overlapping graph nodes, none of them so long).
@@ -48,9 +69,74 @@ class Settings:
         job_gap_min_ns: Files whose recordings lie further apart than this are distinct jobs.
         parallel_min_bytes: From this much text on, other processes are started to read it (starting them costs about
             as long as reading 20 MB).
+        silence_min_ns: A thread without record for this long may have waited for another one (DESIGN 3.6, hand-over).
+        silence_covered_share: It waited for a thread whose records cover at least this share of the silence
+            (DESIGN 3.6).
+        implied_wait_min_ns: A silence of the main thread from this length on may be a wait for the device (DESIGN 3.6).
+        resumes_within_ns: A wait ends at most this long after what was waited for (DESIGN 3.6: 20 µs).
+        clock_tolerance_ns: An edge that clocks contradict by no more than this is kept (DESIGN 3.2: at least 10 µs).
+        allocation_min_ns: An allocation or release longer than this waits for the device (DESIGN 3.6: 100 µs).
+        queue_min_ns: A launch longer than this may wait for room in the queue (DESIGN 3.6: 50 µs).
+        queue_factor: … and than this many median launches (DESIGN 3.6).
+        queue_min_depth: … where the median number outstanding exceeds this (DESIGN 3.6).
+        queue_depth_share: … and the number outstanding lies within this share of the median (DESIGN 3.6).
+        stream_overlap_max_ns: A span still follows the one before it on its stream where it starts this long before
+            that one's end (our choice: clocks of a stream's spans agree within this on the corpus).
+        late_start_ns: A span is late where it starts this long after its launch and its stream's last end (DESIGN 3.6).
+        event_candidates: How many of the last spans of another stream an inferred event wait looks at (DESIGN 3.6).
+        event_confirmed_share: A group of waits is confirmed where this share of the late ones fits (DESIGN 3.6).
+        event_lag_max_share: … or comes within this share of what it is late by (docs/decisions/0014).
+        coincident_before_ns: A guessed wait: the span starts at most this long before another one's end (DESIGN 3.6).
+        coincident_after_ns: … or at most this long after it (DESIGN 3.6).
+        clean_margin_ns: A sample of a constant is clean where no other edge comes within this (DESIGN 3.7).
+        clean_min_count: A constant is fitted from this many clean samples on (DESIGN 3.7).
+        constant_max_ns: A fitted constant above this is refused (DESIGN 3.7).
+        unexplained_max_share: A replay with more of the path unexplained is refused (DESIGN 3.7).
+        replay_error_max_share: A replay whose median is further off is refused (DESIGN 3.7).
+        untested_error_share: A replay that is closer than this is not tested where most is kept (DESIGN 3.7).
+        untested_kept_share: … namely where this share of its path is host time kept as recorded (DESIGN 3.7).
+        run_spread_share: How much one run of a job differs from the next where nothing better is known (DESIGN 3.12).
+        scaling_same_job_min_share: Runs are of one job where kernels or operators of common names make up at least
+            this share of the work of each (our choice: another size picks other kernels for some operators).
+        scaling_same_work_min_share: The same share from which on nothing is said of it (our choice: variants of one
+            job in the corpus share 84 to 99 %).
+        scaling_compute_factor: A run whose compute for each item differs from the smallest run's by at least this
+            factor probably processes other numbers of items (our choice: half the batch is a factor of two).
+        scaling_other_job_factor: From this factor on, beyond what the number of ranks explains, it is another job (our
+            choice).
+        scaling_range_max_share: Exposed communication is split into moving and waiting where that is certain to this
+            share of the period (our choice: what hides under compute may be either).
+        slack_max_edges: The slack of objects is sought by bisection on graphs of up to this many edges (our choice:
+            some 40 sweeps of 0.15 µs an edge).
+        prefetch_workers: How many workers a what-if gives a loader (our choice: the fewest that work side by side).
+        prefetch_depth: How many batches each of them prepares ahead (PyTorch's default).
+        prefetch_handover_ns: What taking a ready batch over from a worker process costs (trial recordings of PyTorch's
+            loader with two workers, CPU: median 2.7 ms; the corpus's: 3.2 and 5.4 ms).
+        equalise_min_ratio: Ranks are made equal in speed where one takes this many times as long as the others' median
+            (our choice: operators of equal ranks differ by less in the recordings).
+        graph_gap_ns: Between the spans of a newly captured graph (case B082: back to back).
         expansion_max_ratio: An archive may not grow by more than this, beyond `expansion_free_bytes`
             (the largest ratio of a real trace in the corpus is 28; deflate's limit is 1032).
         expansion_free_bytes: An archive may always grow to this size.
+        operation_overlap_max_ns: Two timed operations that overlap by no more than this, and by no more than half of
+            the shorter one, came one after the other (half a millisecond is what the three production jobs of the
+            corpus were recorded within; on one worker they overlap by 0.05 ms at most).
+        operation_async_min_share: A type of communication has a stream of its own if more than this share of its
+            instances run beside computation of their worker (our choice: in the corpus none does).
+        operation_resolution_max_ns: Times written more coarsely than this do not order operations (our choice: twice
+            the overlap that is taken for rounding).
+        operation_error_max: A replay of operations whose mean step is off by more than this predicts nothing
+            (DESIGN 3.7: the same for the replay of traces).
+        operation_slowdown_min: A job whose replay takes less than this many times what it takes without stragglers
+            has none worth naming (the study that published the corpus calls a job straggling from 1.1 on).
+        operation_share_min: What explains at least this share of a slowdown is named as its cause (the same study:
+            half).
+        operation_worker_share: This share of the workers, at least one, counts as "a few workers" (the same study:
+            three in a hundred).
+        operation_ranks_swept: So many data-parallel ranks and stages, those with the most extra work, are each replayed
+            on their own (our choice: as many as the largest job of the corpus has).
+        operation_workers_swept: So many workers, the worst by an upper bound, are each replayed on their own (our
+            choice: a sweep takes a tenth of a second for 100,000 operations).
     """
 
     readout_max_bytes: int = 4096
@@ -63,6 +149,17 @@ class Settings:
     one_off_factor: float = 10.0
     one_off_min_ns: int = 100 * NS_PER_US
     start_spread_max_share: float = 0.01
+    clock_scatter_max_ns: int = 1000 * NS_PER_US
+    clock_scatter_factor: float = 3.2
+    clock_exchange_ns: int = 30 * NS_PER_US
+    end_skew_max_share: float = 0.2
+    unsplit_max_share: float = 0.01
+    culprit_min_share: float = 0.5
+    waiting_min_share: float = 0.01
+    cost_min_sizes: int = 4
+    cost_min_decades: float = 2.0
+    slow_link_factor: float = 2.0
+    more_work_min_share: float = 0.1
     p95_min_count: int = 20
     overlong_factor: float = 10.0
     overrun_min_ns: int = NS_PER_S
@@ -72,8 +169,53 @@ class Settings:
     stray_max_share: float = 0.1
     job_gap_min_ns: int = 3600 * NS_PER_S
     parallel_min_bytes: int = 60 << 20
+    silence_min_ns: int = 50 * NS_PER_US
+    silence_covered_share: float = 0.5
+    implied_wait_min_ns: int = 200 * NS_PER_US
+    resumes_within_ns: int = 20 * NS_PER_US
+    clock_tolerance_ns: int = 10 * NS_PER_US
+    allocation_min_ns: int = 100 * NS_PER_US
+    queue_min_ns: int = 50 * NS_PER_US
+    queue_factor: float = 8.0
+    queue_min_depth: int = 256
+    queue_depth_share: float = 0.15
+    stream_overlap_max_ns: int = NS_PER_US
+    late_start_ns: int = 20 * NS_PER_US
+    event_candidates: int = 8
+    event_confirmed_share: float = 0.5
+    event_lag_max_share: float = 0.02
+    coincident_before_ns: int = 6 * NS_PER_US
+    coincident_after_ns: int = 10 * NS_PER_US
+    clean_margin_ns: int = 20 * NS_PER_US
+    clean_min_count: int = 5
+    constant_max_ns: int = 100 * NS_PER_US
+    unexplained_max_share: float = 0.1
+    replay_error_max_share: float = 0.05
+    untested_error_share: float = 0.01
+    untested_kept_share: float = 0.9
+    run_spread_share: float = 0.03
+    scaling_same_job_min_share: float = 0.5
+    scaling_same_work_min_share: float = 0.9
+    scaling_compute_factor: float = 1.5
+    scaling_other_job_factor: float = 5.0
+    scaling_range_max_share: float = 0.05
+    slack_max_edges: int = 200_000
+    prefetch_workers: int = 2
+    prefetch_depth: int = 2
+    prefetch_handover_ns: int = 2500 * NS_PER_US
+    equalise_min_ratio: float = 1.2
+    graph_gap_ns: int = 0
     expansion_max_ratio: int = 200
     expansion_free_bytes: int = 1 << 30
+    operation_overlap_max_ns: int = 500 * NS_PER_US
+    operation_async_min_share: float = 0.05
+    operation_resolution_max_ns: int = 1000 * NS_PER_US
+    operation_error_max: float = 0.05
+    operation_slowdown_min: float = 1.1
+    operation_share_min: float = 0.5
+    operation_worker_share: float = 0.03
+    operation_ranks_swept: int = 32
+    operation_workers_swept: int = 8
 
 
 def read_settings(path: Path | None) -> Settings:

@@ -5,6 +5,9 @@ Rates are decimal: 1 GB/s is 10**9 bytes a second. Times are integer nanoseconds
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
+
 NS_PER_US = 1_000
 NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
@@ -12,6 +15,15 @@ BYTES_PER_GB = 1_000_000_000
 
 _TIME_STEPS = ((NS_PER_S, "s"), (NS_PER_MS, "ms"), (NS_PER_US, "µs"))
 _BYTE_STEPS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
+_NS_OF = {"ns": 1, "us": NS_PER_US, "µs": NS_PER_US, "μs": NS_PER_US, "ms": NS_PER_MS, "s": NS_PER_S}
+_BYTES_OF = {unit.lower(): step for step, unit in _BYTE_STEPS} | {
+    "b": 1,
+    "kib": 1 << 10,
+    "mib": 1 << 20,
+    "gib": 1 << 30,
+    "tib": 1 << 40,
+}
+_QUANTITY = re.compile(r"(\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})\s*([a-zA-Zµμ]+)")
 
 
 def to_ms(dur_ns: float) -> float:
@@ -29,6 +41,44 @@ def format_ns(dur_ns: float, digits: int = 3) -> str:
         if abs(dur_ns) >= step_ns:
             return f"{_significant(dur_ns / step_ns, digits)} {unit}"
     return f"{dur_ns:.0f} ns"
+
+
+def parse_ns(text: str) -> int | None:
+    """Read a duration with its unit (ns, us, µs, ms or s), to the nearest nanosecond; None for anything else.
+
+    >>> parse_ns("2ms"), parse_ns("0.5 us"), parse_ns("2")
+    (2000000, 500, None)
+    """
+    return _parse_quantity(text, _NS_OF)
+
+
+def parse_bytes(text: str) -> int | None:
+    """Read a size with its unit: B, kB, MB, GB, TB (decimal) or KiB, MiB, GiB, TiB; None for anything else.
+
+    >>> parse_bytes("25MB"), parse_bytes("25 MiB"), parse_bytes("25")
+    (25000000, 26214400, None)
+    """
+    return _parse_quantity(text.lower(), _BYTES_OF)
+
+
+def write_ns_exactly(dur_ns: int) -> str:
+    """Write a duration as a whole number of the largest unit that divides it, as `parse_ns` reads it.
+
+    >>> write_ns_exactly(2_000_000), write_ns_exactly(1_500)
+    ('2ms', '1500ns')
+    """
+    step_ns, unit = next(((step, unit) for step, unit in _TIME_STEPS if dur_ns % step == 0), (1, "ns"))
+    return f"{dur_ns // step_ns}{unit.replace('µ', 'u')}"
+
+
+def write_bytes_exactly(size_bytes: int) -> str:
+    """Write a size as a whole number of the largest decimal unit that divides it, as `parse_bytes` reads it.
+
+    >>> write_bytes_exactly(25_000_000), write_bytes_exactly(26_214_400)
+    ('25MB', '26214400B')
+    """
+    step, unit = next(((step, unit) for step, unit in _BYTE_STEPS if size_bytes % step == 0), (1, "B"))
+    return f"{size_bytes // step}{unit}"
 
 
 def format_bytes(size_bytes: float, digits: int = 3) -> str:
@@ -63,3 +113,10 @@ def gb_per_s(size_bytes: int, dur_ns: int) -> float | None:
 def _significant(value: float, digits: int) -> str:
     whole = len(str(int(abs(value))))
     return f"{value:,.{max(digits - whole, 0)}f}"
+
+
+def _parse_quantity(text: str, units: dict[str, int]) -> int | None:
+    match = _QUANTITY.fullmatch(text.strip())
+    if match is None or not match[1].isascii() or match[2] not in units:
+        return None
+    return round(Decimal(match[1]) * units[match[2]])

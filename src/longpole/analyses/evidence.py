@@ -255,12 +255,14 @@ def _overrun(timeline: Timeline, units: list[Unit], findings: list[Finding]) -> 
     late = linked[judged][device.end_ns[linked[judged]] > ends[unit[judged] + 2]]
     if len(late) == 0:
         return
-    message = (
-        f"{format_count(len(late), 'device span')} reaching beyond the second unit that follows; path and replay cannot"
-        " be trusted"
+    usual_ns = int(np.median([unit.end_ns - unit.start_ns for unit in units]))
+    far = bool((device.end_ns[linked[judged]] > ends[unit[judged] + 2] + usual_ns).any())
+    message = f"{format_count(len(late), 'device span')} reaching beyond the second unit that follows" + (
+        ", by more than a unit; path and replay cannot be trusted" if far else ", by less than a unit"
     )
-    voids = ["/critical_path", "/replay"]
-    findings.append(_finding(timeline, "unit.overrun", "void", (len(late), int(device.event[late[0]])), message, voids))
+    voids = ["/critical_path", "/replay"] if far else []
+    where = (len(late), int(device.event[late[0]]))
+    findings.append(_finding(timeline, "unit.overrun", "void" if far else "warn", where, message, voids))
 
 
 def empty_units(timeline: Timeline, device: int, units: list[Unit]) -> list[int]:

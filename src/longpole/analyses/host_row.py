@@ -28,6 +28,11 @@ class HostRow(NamedTuple):
     unions: dict[str, Intervals]
 
 
+def operator_time(timeline: Timeline, threads: Threads) -> Intervals:
+    """Return when operators run on the main thread: what counts as compute where no device was recorded."""
+    return _operators(threads, timeline.main_track)
+
+
 def host_row(
     timeline: Timeline, book: NameBook, threads: Threads, recorded: Intervals, activities: dict[str, Intervals]
 ) -> HostRow:
@@ -37,7 +42,7 @@ def host_row(
     collective; what is left is explained like a device's idle time.
     """
     track = timeline.main_track
-    own = intersect(_operators(threads, track), recorded)
+    own = intersect(operator_time(timeline, threads), recorded)
     everywhere = unite(own, *(intersect(_operators(threads, t), recorded) for t in _operator_tracks(timeline)))
     backend = intersect(backend_spans(timeline, book), recorded)
     exposed = subtract(backend, own)

@@ -68,6 +68,10 @@ class NameBook:
         """Return what the name of a copy means."""
         return self._vocabulary.copy(self.names[code])
 
+    def collective_kind(self, written: str) -> str:
+        """Return what a collective's own name for itself (`_allgather_base`) means: one of COLLECTIVE_KINDS."""
+        return self._vocabulary.host(f"nccl:{written}").kind
+
     def _add_host(self, code: int, meaning: HostMeaning) -> None:
         if meaning.object:
             self.object[code] = OBJECT_CODE[meaning.object]

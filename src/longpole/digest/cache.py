@@ -19,12 +19,15 @@ from typing import Final
 import msgspec
 
 from longpole.digest.rank_digest import DIGEST_VERSION, RankDigest
+from longpole.records.critical_path import PathAnswer
 
-_MAX_BYTES: Final = 512 << 20
+_MAX_BYTES: Final = 4 << 30  # graphs take some 100 MB for a million events
 _EDGE_BYTES: Final = 1 << 20
 _SAMPLES: Final = 64
 _SAMPLE_BYTES: Final = 4096
 _SUFFIX: Final = ".digest"
+_ANSWER: Final = ".answer"
+_SUFFIXES: Final = (_SUFFIX, ".graph", ".answer", ".part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +74,39 @@ class Cache:
 
     def write(self, key: str, digests: list[RankDigest]) -> None:
         """Store an entry; a cache that cannot be written is no error."""
+        self._store(key + _SUFFIX, _ENCODER.encode(digests))
+
+    def _store(self, file_name: str, data: bytes) -> None:
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             handle, name = tempfile.mkstemp(dir=self.folder, suffix=".part")
             with os.fdopen(handle, "wb") as file:
-                file.write(_ENCODER.encode(digests))
-            Path(name).replace(self.folder / (key + _SUFFIX))
+                file.write(data)
+            Path(name).replace(self.folder / file_name)
             self._trim()
         except OSError:
             return
 
+    def read_answer(self, key: str) -> PathAnswer | None:
+        """Return what a run's graph said, None where that is not stored or cannot be read."""
+        path = self.folder / (key + _ANSWER)
+        try:
+            answer = msgspec.msgpack.decode(path.read_bytes(), type=PathAnswer)
+        except (OSError, msgspec.DecodeError):
+            return None
+        with suppress(OSError):
+            os.utime(path)
+        return answer
+
+    def write_answer(self, key: str, answer: PathAnswer) -> None:
+        """Store what a run's graph said; a cache that cannot be written is no error."""
+        self._store(key + _ANSWER, msgspec.msgpack.encode(answer))
+
     def size(self) -> CacheSize:
-        """Count entries and bytes."""
-        sizes = [stat.st_size for _, stat in self._entries()]
-        return CacheSize(len(sizes), sum(sizes), self.folder)
+        """Count the files whose digests are kept, and the bytes of all that is kept of them."""
+        entries = self._entries()
+        n_digests = sum(path.suffix == _SUFFIX for path, _ in entries)
+        return CacheSize(n_digests, sum(stat.st_size for _, stat in entries), self.folder)
 
     def clear(self) -> int:
         """Remove all entries; return the bytes freed."""
@@ -100,7 +122,7 @@ class Cache:
     def _entries(self) -> list[tuple[Path, os.stat_result]]:
         try:
             with os.scandir(self.folder) as entries:
-                return [(Path(e.path), e.stat()) for e in entries if e.name.endswith((_SUFFIX, ".part"))]
+                return [(Path(e.path), e.stat()) for e in entries if e.name.endswith(_SUFFIXES)]
         except OSError:
             return []
 

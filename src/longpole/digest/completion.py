@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longpole.analyses.pieces import RUNG_COMPUTE
 from longpole.timeline.columns import NONE_ID
 from longpole.timeline.intervals import union_by_group
 
@@ -49,6 +50,13 @@ def launched_unions(timeline: Timeline, units: list[Unit], row: DeviceRow | None
         )
         np.add.at(total_ns, group, end_ns - start_ns)
     return total_ns.tolist()
+
+
+def launched_kernels(timeline: Timeline, units: list[Unit], row: DeviceRow) -> list[int]:
+    """Return, for each unit, how many compute kernels it launched."""
+    unit = launching_unit(timeline, units, row)
+    mine = (unit >= 0) & (row.rung == RUNG_COMPUTE)
+    return np.bincount(unit[mine], minlength=len(units)).astype(int).tolist()
 
 
 def launching_unit(timeline: Timeline, units: list[Unit], row: DeviceRow) -> NDArray[np.int64]:

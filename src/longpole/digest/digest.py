@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from longpole.analyses.collectives import device_instances, host_instances
 from longpole.analyses.evidence import Evidence, check_evidence, empty_units
-from longpole.analyses.host_row import host_row
+from longpole.analyses.host_row import host_row, operator_time
 from longpole.analyses.idle import find_gaps, idle_pieces
 from longpole.analyses.ledger import unit_ledgers, unit_stages
 from longpole.analyses.modules import module_rows
 from longpole.analyses.name_book import OBJECT_CODE, STAGE_CODE, NameBook
 from longpole.analyses.one_offs import find_one_offs, setup_rows
+from longpole.analyses.overlap import compute_overlap
 from longpole.analyses.pieces import RUNG_IDLE, Pieces, join_pieces
 from longpole.analyses.rungs import busy_pieces, device_row
 from longpole.analyses.services import (
@@ -25,8 +27,9 @@ from longpole.analyses.services import (
 )
 from longpole.analyses.threads import REASON_CODE, Threads
 from longpole.analyses.top import activity_rows, copy_rows, kernel_rows, operator_rows
+from longpole.analyses.work import unit_elements, unit_operators
 from longpole.analyses.worst_gaps import gap_rows
-from longpole.digest.completion import completions, launched_unions
+from longpole.digest.completion import completions, launched_kernels, launched_unions
 from longpole.digest.rank_digest import DIGEST_VERSION, DeviceSpan, RankDigest, RowDigest, UnitDigest
 from longpole.records.ledger import Unknown
 from longpole.timeline.boundaries import Unit, find_units, marker_rows
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
     from longpole.analyses.idle import Gaps
     from longpole.analyses.one_offs import OneOff
     from longpole.analyses.rungs import DeviceRow
+    from longpole.graph.rank_graph import RankGraph
+    from longpole.records.instances import Instances
     from longpole.records.ledger import Ledger
     from longpole.records.tables import GapRow
     from longpole.settings import Settings
@@ -86,6 +91,32 @@ def digest(timeline: Timeline, vocabulary: Vocabulary, settings: Settings, selec
         UsageError: The selection's pattern or range matches nothing.
         InvariantError: A law does not hold; the input is not at fault.
     """
+    rank, device_rows = _lay_out(timeline, vocabulary, settings, selection)
+    return _digest(rank, device_rows)
+
+
+def digest_with_graph(
+    timeline: Timeline, vocabulary: Vocabulary, settings: Settings, selection: Selection
+) -> tuple[RankDigest, RankGraph]:
+    """Measure one rank, and build the graph of what waited for what in it.
+
+    Raises:
+        UsageError: The selection's pattern or range matches nothing.
+        InvariantError: A law does not hold; the input is not at fault.
+    """
+    from longpole.graph.build import Entries, build_graph
+    from longpole.graph.ground import lay_ground
+
+    rank, device_rows = _lay_out(timeline, vocabulary, settings, selection)
+    measured = _digest(rank, device_rows)
+    ground = lay_ground(rank.timeline, rank.book, rank.threads, rank.units, device_rows, settings)
+    own = measured.instances
+    return measured, build_graph(ground, Entries(own.row, own.on_device.astype(np.bool_)))
+
+
+def _lay_out(
+    timeline: Timeline, vocabulary: Vocabulary, settings: Settings, selection: Selection
+) -> tuple[_Rank, list[DeviceRow]]:
     units = _selected(find_units(timeline, vocabulary, selection.step_pattern), selection)
     timeline = replace(timeline, main_track=find_main_track(timeline.host, timeline.tracks, marker_rows(units)))
     book = NameBook(timeline, vocabulary)
@@ -103,7 +134,13 @@ def digest(timeline: Timeline, vocabulary: Vocabulary, settings: Settings, selec
         check_evidence(timeline, book, units),
         settings,
     )
-    rows = [_measure_device(rank, device) for device in timeline.devices()] or [_measure_host(rank)]
+    device_rows = [device_row(timeline, book, rank.threads, device, settings) for device in timeline.devices()]
+    return rank, device_rows
+
+
+def _digest(rank: _Rank, device_rows: list[DeviceRow]) -> RankDigest:
+    timeline, book, recorded, units = rank.timeline, rank.book, rank.recorded, rank.units
+    rows = [_measure_device(rank, row) for row in device_rows] or [_measure_host(rank)]
     unknown = {name: why for name, why in (("input", loader_unknown(timeline, book)),) if why is not None}
     return RankDigest(
         version=DIGEST_VERSION,
@@ -128,6 +165,7 @@ def digest(timeline: Timeline, vocabulary: Vocabulary, settings: Settings, selec
         services_unknown=unknown,
         withheld=rank.evidence.verdict_withheld,
         group_sizes=sorted({c.group_size for c in timeline.collectives if c.group_size}),
+        instances=_instances(rank, device_rows),
     )
 
 
@@ -153,9 +191,19 @@ def _bounds(recorded: Intervals, units: list[Unit]) -> NDArray[np.int64]:
     return np.array([low, *inner, max(high, inner[-1])], np.int64)
 
 
-def _measure_device(rank: _Rank, device: int) -> RowDigest:
-    timeline = rank.timeline
-    row = device_row(timeline, rank.book, rank.threads, device, rank.settings)
+def _instances(rank: _Rank, rows: list[DeviceRow]) -> Instances:
+    """Collect the collectives, placed in the units that the rows list: head and tail only where they have time."""
+    bounds_ns = rank.bounds_ns
+    bounds_ns = bounds_ns[1:] if bounds_ns[0] == bounds_ns[1] else bounds_ns
+    bounds_ns = bounds_ns[:-1] if bounds_ns[-1] == bounds_ns[-2] else bounds_ns
+    if rows:
+        return device_instances(rank.timeline, rank.book, rows, bounds_ns)
+    compute = operator_time(rank.timeline, rank.threads)
+    return host_instances(rank.timeline, rank.book, compute, bounds_ns)
+
+
+def _measure_device(rank: _Rank, row: DeviceRow) -> RowDigest:
+    timeline, device = rank.timeline, row.device
     busy = busy_pieces(row, rank.recorded)
     ran = union(row.spans.start_ns, row.spans.end_ns)
     gaps = find_gaps(rank.threads, row, complement(ran, int(rank.recorded.start_ns[0]), int(rank.recorded.end_ns[0])))
@@ -175,6 +223,7 @@ def _measure_device(rank: _Rank, device: int) -> RowDigest:
         gaps=_worst(rank, gaps, inside),
         activities=activity_rows(timeline, _idle_inside(ran, window), marker_rows(rank.units)),
         modules=module_rows(timeline, rank.threads, inside),
+        overlap=compute_overlap(timeline, row),
     )
 
 
@@ -212,6 +261,12 @@ def _units(
     stages = unit_stages(cut, bounds_ns)
     done_ns = completions(rank.timeline, rank.units, row)
     by_launch_ns = launched_unions(rank.timeline, rank.units, row)
+    elements = unit_elements(rank.timeline, rank.units)
+    kernels = (
+        launched_kernels(rank.timeline, rank.units, row)
+        if row is not None
+        else unit_operators(rank.timeline, rank.units)
+    )
     result = []
     for place, (ledger, stage) in enumerate(zip(ledgers, stages, strict=True)):
         ledger.check()
@@ -238,6 +293,8 @@ def _units(
                 one_off=rank.one_offs[u].why if u in rank.one_offs else "",
                 one_off_ns=rank.one_offs[u].dur_ns if u in rank.one_offs else 0,
                 incomplete=u in rank.evidence.incomplete,
+                kernels=kernels[u],
+                elements=elements[u],
             )
         )
     return result

@@ -6,11 +6,13 @@ from typing import Any, Final
 
 import msgspec
 
+from longpole.records.collectives import ComputeOverlap
+from longpole.records.instances import Instances
 from longpole.records.ledger import Ledger, StageTime, Unknown
 from longpole.records.tables import ActivityRow, CopyRow, GapRow, KernelRow, ModuleRow, OperatorRow
 from longpole.timeline.integrity import Finding
 
-DIGEST_VERSION: Final = 1
+DIGEST_VERSION: Final = 2
 
 
 class DeviceSpan(msgspec.Struct):
@@ -31,6 +33,8 @@ class UnitDigest(msgspec.Struct):
         device_by_launch_ns: What ran of that which it launched, whenever that ran.
         one_off: What it paid once and no other unit does, empty for nothing.
         incomplete: Device spans of it are missing from the record.
+        kernels: Compute kernels that it launched, or operators where no device was recorded.
+        elements: Elements of its operators' inputs, -1 where shapes were not recorded.
     """
 
     name: str
@@ -46,6 +50,8 @@ class UnitDigest(msgspec.Struct):
     one_off: str = ""
     one_off_ns: int = 0
     incomplete: bool = False
+    kernels: int = 0
+    elements: int = -1
 
 
 class RowDigest(msgspec.Struct):
@@ -61,6 +67,7 @@ class RowDigest(msgspec.Struct):
     gaps: list[GapRow]
     activities: list[ActivityRow]
     modules: list[ModuleRow] = []
+    overlap: ComputeOverlap = msgspec.field(default_factory=ComputeOverlap)
 
 
 class RankDigest(msgspec.Struct):
@@ -72,6 +79,8 @@ class RankDigest(msgspec.Struct):
         services_unknown: Object -> why its service and hidden time are not known.
         waiting_unknown: Why the waiting part of collectives is not known, None where it is.
         withheld: Why no bottleneck can be named, empty where one can.
+        graph: Name of the file that keeps its graph, empty where none was built.
+        instances: Its collective and point-to-point operations, ordered by start.
     """
 
     version: int
@@ -96,3 +105,5 @@ class RankDigest(msgspec.Struct):
     services_unknown: dict[str, Unknown]
     withheld: str
     group_sizes: list[int]
+    graph: str = ""
+    instances: Instances = msgspec.field(default_factory=Instances.empty)

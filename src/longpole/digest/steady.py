@@ -11,6 +11,7 @@ from longpole.units import format_count, format_ns
 
 if TYPE_CHECKING:
     from longpole.digest.rank_digest import RankDigest, UnitDigest
+    from longpole.ranks.clocks import Clock
     from longpole.settings import Settings
 
 
@@ -21,6 +22,7 @@ class Steady:
     Attributes:
         offset_ns: Rank -> what to add to the rank's own times to get times since the run's base.
         aligned: The ranks' clocks have a common base.
+        clocks: Rank -> its clock, empty where nothing but base times was asked for.
         moved: Names of leading units that belong to the head on all ranks.
         left_out: (unit, why, rank) of units that no mean counts; rank None for all ranks.
         periods: Name -> period of the run's unit, only of units that have one.
@@ -35,11 +37,22 @@ class Steady:
     periods: dict[str, int] = field(default_factory=dict)
     completion: dict[str, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    clocks: dict[int, Clock] = field(default_factory=dict)
+
+    def at(self, rank: int, time_ns: int) -> int:
+        """Return the time since the run's base of a rank's own time, its clock's drift included."""
+        return self.clocks[rank].at(time_ns) if rank in self.clocks else time_ns + self.offset_ns[rank]
 
 
-def find_steady(digests: list[RankDigest], settings: Settings) -> Steady:
-    """Bring the ranks' units together."""
-    steady = _aligned(digests)
+def find_steady(digests: list[RankDigest], settings: Settings, clocks: dict[int, Clock] | None = None) -> Steady:
+    """Bring the ranks' units together.
+
+    Args:
+        digests: The ranks, each once.
+        settings: Thresholds.
+        clocks: Rank -> its clock, as far as collectives tell; None to go by base times alone.
+    """
+    steady = _aligned(digests) if clocks is None or len(digests) == 1 else _by_clocks(digests, clocks)
     if len(digests) > 1 and steady.aligned:
         _move_leading(digests, steady, settings)
     _mark(digests, steady)
@@ -61,13 +74,30 @@ def _aligned(digests: list[RankDigest]) -> Steady:
         return Steady({digest.rank: (digest.base_ns or 0) - base_ns for digest in digests}, aligned=True)
     steady = Steady({digest.rank: -digest.start_ns for digest in digests}, aligned=len(digests) == 1)
     if len(digests) > 1:
-        lacking = [digest for digest in digests if digest.base_ns is None]
-        ranks = ", ".join(str(digest.rank) for digest in lacking[:8])
-        message = f"rank {ranks} does not say what its times count from; no figure compares times across ranks"
-        steady.findings.append(
-            Finding("clock.not_aligned", "warn", None, len(lacking), Example(lacking[0].path), message, ["/clock"])
-        )
+        _complain(steady, [digest for digest in digests if digest.base_ns is None])
     return steady
+
+
+def _by_clocks(digests: list[RankDigest], clocks: dict[int, Clock]) -> Steady:
+    """Take the clocks that matched collectives gave, or confirmed."""
+    lost = [digest for digest in digests if clocks[digest.rank].method == "none"]
+    offsets = {rank: clock.offset_ns for rank, clock in clocks.items()}
+    steady = Steady(offsets, aligned=not lost, clocks=clocks)
+    if lost:
+        _complain(steady, [digest for digest in lost if digest.base_ns is None] or lost)
+    return steady
+
+
+def _complain(steady: Steady, lacking: list[RankDigest]) -> None:
+    """Say which ranks' clocks cannot be aligned."""
+    ranks = ", ".join(str(digest.rank) for digest in lacking[:8])
+    message = (
+        f"rank {ranks} does not say what its times count from, and no matched collectives tell; no figure compares"
+        " times across ranks"
+    )
+    steady.findings.append(
+        Finding("clock.not_aligned", "warn", None, len(lacking), Example(lacking[0].path), message, ["/clock"])
+    )
 
 
 def _move_leading(digests: list[RankDigest], steady: Steady, settings: Settings) -> None:
@@ -167,12 +197,11 @@ def _measure_periods(digests: list[RankDigest], steady: Steady) -> None:
     skip = {name for name, _, _ in steady.left_out}
     starts: dict[str, int] = {}
     for digest in seen:
-        offset_ns = steady.offset_ns[digest.rank]
         for row in digest.rows:
             for unit in real_units(row.units):
-                done_ns = unit.completion_ns + offset_ns
+                done_ns = steady.at(digest.rank, unit.completion_ns)
                 steady.completion[unit.name] = max(steady.completion.get(unit.name, done_ns), done_ns)
-                start_ns = unit.start_ns + offset_ns
+                start_ns = steady.at(digest.rank, unit.start_ns)
                 starts[unit.name] = min(starts.get(unit.name, start_ns), start_ns)
     if len(order) == 1 and order[0] not in skip:
         steady.periods[order[0]] = steady.completion[order[0]] - starts[order[0]]

@@ -27,6 +27,16 @@ class Kind(IntEnum):
     DEVICE_TASK = 11
 
 
+class SyncKind(IntEnum):
+    """What a row of synchronisation says, by Kineto's names (`CuptiActivity.cpp`, `syncTypeString`)."""
+
+    OTHER = 0
+    STREAM_WAIT = 1  # "Stream Wait Event": a stream waits for an event
+    EVENT = 2  # "Event Sync": the host waits for an event
+    STREAM = 3  # "Stream Sync": the host waits for a stream
+    CONTEXT = 4  # "Context Sync": the host waits for all streams of a device
+
+
 DEVICE_KINDS: Final = (Kind.KERNEL, Kind.COPY, Kind.MEMSET)
 HOST_KINDS: Final = (Kind.OTHER, Kind.RUNTIME, Kind.OPERATOR, Kind.ANNOTATION, Kind.PYTHON)
 PLACED_KINDS: Final = (*DEVICE_KINDS, *HOST_KINDS)
@@ -80,4 +90,16 @@ FLOW_COLUMNS: Final = (
     Column("track", "int32", "", "Track of this end."),
     Column("is_target", "bool", "", "True for the end the arrow points at."),
     Column("category", "int32", "", "Index into the timeline's names: the category of the arrow."),
+)
+
+SYNC_COLUMNS: Final = (
+    Column("start_ns", "int64", "", "Start, in ns since the file's base time, on the host's clock."),
+    Column("end_ns", "int64", "", "End (exclusive)."),
+    Column("kind", "uint8", "", "A member of SyncKind."),
+    Column("device", "int32", "-1", "Device number."),
+    Column("stream", "int64", "-1", "Stream that waits, of a stream's wait; stream waited for, of a Stream Sync."),
+    Column("waited_stream", "int64", "-1", "Stream on which the event that is waited for was recorded."),
+    Column("correlation", "int64", "-1", "Id shared with the call that waits, or that makes a stream wait."),
+    Column("record", "int64", "-1", "Correlation of the call that recorded the event."),
+    Column("event", "uint32", "", "Number of the event in its file, from 0."),
 )

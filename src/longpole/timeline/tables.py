@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 
 from longpole.errors import InvariantError
-from longpole.timeline.columns import DEVICE_COLUMNS, FLOW_COLUMNS, HOST_COLUMNS
+from longpole.timeline.columns import DEVICE_COLUMNS, FLOW_COLUMNS, HOST_COLUMNS, SYNC_COLUMNS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -118,6 +118,26 @@ class FlowTable(_Table):
 
 
 @dataclass(frozen=True, slots=True)
+class SyncTable(_Table):
+    """Rows of synchronisation: who waits for which stream or event; ordered by start, then event number."""
+
+    start_ns: Ints
+    end_ns: Ints
+    kind: Kinds
+    device: Codes
+    stream: Ints
+    waited_stream: Ints
+    correlation: Ints
+    record: Ints
+    event: NDArray[np.uint32]
+
+    _columns = SYNC_COLUMNS
+
+    def __post_init__(self) -> None:
+        self._check()
+
+
+@dataclass(frozen=True, slots=True)
 class Sparse:
     """A value that few rows of a table have.
 
@@ -162,7 +182,10 @@ class CollectiveArgs:
         in_elements, out_elements: Elements per rank, None where not written.
         group_ranks: The text of the member list as written (exporters cut it after 30 members).
         sequence: Sequence number within the group, None before torch 2.12.
-        list_cut: The member list or a split list was cut by the exporter.
+        group_description: What the group is for, as written.
+        rank_start, rank_stride: With the size, the members of a regular group, however many there are.
+        source_rank, target_rank: Global ranks that a point-to-point operation names.
+        comms_id: Id that all members write for one operation, from torch 2.13.
     """
 
     row: int
@@ -175,3 +198,9 @@ class CollectiveArgs:
     group_name: str
     group_ranks: str
     sequence: int | None
+    group_description: str = ""
+    rank_start: int | None = None
+    rank_stride: int | None = None
+    source_rank: int | None = None
+    target_rank: int | None = None
+    comms_id: int | None = None

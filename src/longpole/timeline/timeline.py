@@ -9,6 +9,7 @@ import numpy as np
 
 from longpole.timeline.columns import HOST_KINDS
 from longpole.timeline.intervals import Intervals, reach_in_groups
+from longpole.timeline.tables import SyncTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,6 +81,7 @@ class Timeline:
         device_type: How frameworks call the devices: `cuda` (ROCm's too), `npu`, `xpu`, `mtia`.
         device_names: Model of each device, as far as the header says.
         environment: Versions and profiler options; never secrets.
+        syncs: What rows of synchronisation say; the rows themselves stand aside.
     """
 
     identity: Identity
@@ -101,6 +103,7 @@ class Timeline:
     device_names: dict[int, str] = field(default_factory=dict)
     environment: dict[str, Any] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    syncs: SyncTable = field(default_factory=SyncTable.empty)
 
     def devices(self) -> list[int]:
         """Return the devices that have spans, ascending."""

@@ -169,14 +169,23 @@ def test_spans_that_start_before_their_launch_show_that_the_clocks_differ() -> N
     assert "2.00 µs" in finding.message
 
 
-def test_a_span_that_ends_after_the_second_unit_that_follows_voids_path_and_replay() -> None:
+def test_a_span_that_ends_a_unit_after_the_second_one_that_follows_voids_path_and_replay() -> None:
     script = _steps()
-    script.kernel(101, 301, script.launch(10.5, 10.9), stream=9)
+    script.kernel(101, 401, script.launch(10.5, 10.9), stream=9)
 
     finding = _findings(script)["unit.overrun"]
 
     assert (finding.count, finding.severity) == (1, "void")
     assert finding.voids == ["/critical_path", "/replay"]
+
+
+def test_a_span_that_ends_a_little_after_the_second_unit_that_follows_is_only_told() -> None:
+    script = _steps()
+    script.kernel(101, 301, script.launch(10.5, 10.9), stream=9)
+
+    finding = _findings(script)["unit.overrun"]
+
+    assert (finding.count, finding.severity, finding.voids) == (1, "warn", [])
 
 
 def test_a_queue_of_two_units_is_no_overrun() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import zlib
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -17,6 +18,7 @@ import numpy as np
 from longpole.readers.kineto.event import KIND_OF_CATEGORY, Event, EventArgs, ExactEvent
 from longpole.readers.kineto.times import InexactTimesError, parse_text, parse_us
 from longpole.timeline.columns import NONE_ID, NONE_NS, Kind
+from longpole.timeline.shapes import count_elements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -50,6 +52,7 @@ class Chunk:
         n_events: How many elements the chunk holds, those not read included.
         span: Columns of complete events: start_ns, dur_ns, name, track, category, correlation, external_id, event.
         device: Columns of those that carry a stream or a device: row (into span), device, stream, size_bytes.
+        sync: Columns of synchronisation rows: row (into span), device, stream, waited_stream, record.
         sparse: Rare values of spans: field name -> (row, code into texts).
         flow: Columns of arrows: id, time_ns, track, is_target, category.
         begin_end: Begin and end events: (is_end, event, time_ns, track, name, category).
@@ -66,6 +69,7 @@ class Chunk:
     texts: list[str] = field(default_factory=list)
     span: dict[str, NDArray[Any]] = field(default_factory=dict)
     device: dict[str, NDArray[Any]] = field(default_factory=dict)
+    sync: dict[str, NDArray[Any]] = field(default_factory=dict)
     sparse: dict[str, tuple[NDArray[np.int64], NDArray[np.int32]]] = field(default_factory=dict)
     flow: dict[str, NDArray[Any]] = field(default_factory=dict)
     begin_end: list[tuple[bool, int, int, int, int, int]] = field(default_factory=list)
@@ -250,6 +254,8 @@ def _add_args(chunk: Chunk, numbers: _Numbers, args: Sequence[EventArgs]) -> Non
     with_device = np.flatnonzero(np.isin(kind, _WITH_DEVICE)).tolist()
     device_args = [args[row] for row in with_device]
     chunk.device = _device_columns(with_device, device_args)
+    syncs = np.flatnonzero(kind == Kind.SYNC_ROW).tolist()
+    chunk.sync = _sync_columns(syncs, [args[row] for row in syncs])
     operators = np.flatnonzero((kind == Kind.OPERATOR) | (kind == Kind.ANNOTATION)).tolist()
     operator_args = [args[row] for row in operators]
     dims = [(row, bytes(arg.input_dims)) for row, arg in zip(operators, operator_args, strict=True) if arg.input_dims]
@@ -264,9 +270,40 @@ def _add_args(chunk: Chunk, numbers: _Numbers, args: Sequence[EventArgs]) -> Non
     tasks = [(row, arg.ascend_task_type) for row, arg in zip(with_device, device_args, strict=True)]
     _add_sparse(chunk, numbers, "task_type", [(row, _text(task)) for row, task in tasks if task is not None])
     _add_odd_ids(chunk, args)
-    chunk.collectives = sorted(
-        (row, _collective(args[row])) for row in (*operators, *with_device) if args[row].collective is not None
-    )
+    with_args = [row for row in (*operators, *with_device) if args[row].collective is not None]
+    described = [(row, _collective(args[row])) for row in with_args]
+    described += _backend_spans(chunk, numbers, operators, operator_args)
+    chunk.collectives = sorted(described, key=itemgetter(0))
+
+
+def _backend_spans(
+    chunk: Chunk, numbers: _Numbers, rows: list[int], args: list[EventArgs]
+) -> list[tuple[int, dict[str, Any]]]:
+    """Describe a backend's own spans by the shapes of their inputs, for they say nothing else of their operation."""
+    begins = [_text(name).startswith(_BACKENDS) for name in numbers.name]
+    if not any(begins):
+        return []
+    is_backend = np.array(begins, np.bool_)[chunk.span["name"]]
+    names = [_text(name) for name in numbers.name]
+    described = []
+    for row, arg in zip(rows, args, strict=True):
+        if is_backend[row] and arg.collective is None and arg.input_dims and arg.input_type:
+            name = names[int(chunk.span["name"][row])].partition(":")[2]
+            elements = count_elements(bytes(arg.input_dims))
+            own = {"name": name, "in_elements": elements, "dtype": _first_type(bytes(arg.input_type))}
+            described.append((row, {**_collective(_NO_ARGS), **own}))
+    return described
+
+
+_BACKENDS: Final = ("gloo:", "mpi:", "ucc:")
+
+
+def _first_type(types: bytes) -> str:
+    try:
+        written = msgspec.json.decode(types)
+    except msgspec.DecodeError:
+        return ""
+    return next((one for one in written if isinstance(one, str) and one), "") if isinstance(written, list) else ""
 
 
 def _add_odd_ids(chunk: Chunk, args: Sequence[EventArgs]) -> None:
@@ -299,6 +336,17 @@ def _device_columns(rows: list[int], args: list[EventArgs]) -> dict[str, NDArray
     }
 
 
+def _sync_columns(rows: list[int], args: list[EventArgs]) -> dict[str, NDArray[Any]]:
+    """Return who waits for what in rows of synchronisation."""
+    return {
+        "row": np.array(rows, np.int64),
+        "device": _ids([arg.device for arg in args]),
+        "stream": _ids([arg.stream for arg in args]),
+        "waited_stream": _ids([arg.waited_stream for arg in args]),
+        "record": _ids([arg.event_record for arg in args]),
+    }
+
+
 def _collective(arg: EventArgs) -> dict[str, Any]:
     return {
         "name": _text(arg.collective),
@@ -308,7 +356,13 @@ def _collective(arg: EventArgs) -> dict[str, Any]:
         "dtype": _text(arg.dtype),
         "group_name": _text(arg.group_name),
         "group_ranks": _text(arg.group_ranks),
+        "group_description": _text(arg.group_description),
+        "rank_start": arg.rank_start,
+        "rank_stride": arg.rank_stride,
+        "source_rank": arg.source_rank,
+        "target_rank": arg.target_rank,
         "sequence": arg.sequence,
+        "comms_id": arg.comms_id,
     }
 
 

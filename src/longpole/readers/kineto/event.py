@@ -36,13 +36,22 @@ class EventArgs(msgspec.Struct, gc=False):
     dtype: Any = None
     group_name: Any = msgspec.field(default=None, name="Process Group Name")
     group_ranks: Any = msgspec.field(default=None, name="Process Group Ranks")
+    group_description: Any = msgspec.field(default=None, name="Process Group Description")
+    rank_start: Any = msgspec.field(default=None, name="Global rank start")
+    rank_stride: Any = msgspec.field(default=None, name="Global rank stride")
+    source_rank: Any = msgspec.field(default=None, name="Src Rank")
+    target_rank: Any = msgspec.field(default=None, name="Dst Rank")
     sequence: Any = msgspec.field(default=None, name="Seq")
+    comms_id: Any = msgspec.field(default=None, name="Comms Id")
+    input_type: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Input type")
     name: Any = None
     labels: Any = None
     ascend_stream: Any = msgspec.field(default=None, name="Stream Id")
     ascend_task_type: Any = msgspec.field(default=None, name="Task Type")
     finished: Any = None
     size: Any = None
+    waited_stream: Any = msgspec.field(default=None, name="wait_on_stream")
+    event_record: Any = msgspec.field(default=None, name="wait_on_cuda_event_record_corr_id")
 
 
 class Event(msgspec.Struct, gc=False):
@@ -100,6 +109,7 @@ KIND_OF_CATEGORY: Final[dict[str, Kind]] = {
     "user_annotation": Kind.ANNOTATION,
     "python_function": Kind.PYTHON,
     "cuda_sync": Kind.SYNC_ROW,
+    "cuda_event": Kind.SYNC_ROW,
     "xpu_sync": Kind.SYNC_ROW,
     "gpu_user_annotation": Kind.DEVICE_ANNOTATION,
     "xpu_user_annotation": Kind.DEVICE_ANNOTATION,

@@ -17,8 +17,8 @@ from longpole.readers.kineto.merged import find_shares
 from longpole.readers.kineto.place import place
 from longpole.readers.kineto.rows import Rows
 from longpole.readers.kineto.spelling import normal_id, show_controls
-from longpole.timeline.columns import DEVICE_KINDS, HOST_KINDS, NONE_ID, Kind
-from longpole.timeline.tables import CollectiveArgs, DeviceTable, FlowTable, HostTable, Sparse, Track
+from longpole.timeline.columns import DEVICE_KINDS, HOST_KINDS, NONE_ID, Kind, SyncKind
+from longpole.timeline.tables import CollectiveArgs, DeviceTable, FlowTable, HostTable, Sparse, SyncTable, Track
 from longpole.timeline.timeline import Source, Timeline
 
 if TYPE_CHECKING:
@@ -132,6 +132,8 @@ def _timeline(
     )
     position = np.full(len(rows.kind), -1, np.int64)
     position[host_rows] = np.arange(len(host_rows))
+    on_device = np.full(len(rows.kind), -1, np.int64)
+    on_device[device_rows] = np.arange(len(device_rows))
     base = raw.header.get("baseTimeNanoseconds")
     return Timeline(
         identity=identity,
@@ -147,12 +149,13 @@ def _timeline(
         input_dims=_sparse(raw, "input_dims", position),
         call_stacks=_sparse(raw, "call_stack", position),
         backward=_sparse(raw, "backward", position).row,
-        collectives=_collectives(raw, position),
+        collectives=_collectives(raw, position, on_device),
         main_track=-1,
         device_type=_device_type(raw),
         device_names=_device_names(raw.header),
         environment=environment_of(raw.header),
         findings=tuple(complaints.findings),
+        syncs=_sync_table(rows),
     )
 
 
@@ -231,6 +234,42 @@ def _device_table(rows: Rows, some: NDArray[np.int64]) -> DeviceTable:
     )
 
 
+def _sync_table(rows: Rows) -> SyncTable:
+    """Read rows of synchronisation; a stream that does not exist is written as -1, with 32 bits or 64."""
+    sync, span = rows.raw.sync, rows.raw.span
+    if not sync or len(sync["row"]) == 0:
+        return SyncTable.empty()
+    kept = np.flatnonzero((rows.kind[sync["row"]] == Kind.SYNC_ROW) & rows.mine[sync["row"]])
+    kept = kept[np.lexsort((span["event"][sync["row"][kept]], rows.start_ns[sync["row"][kept]]))]
+    row, names = sync["row"][kept], rows.raw.names
+    kinds = np.array([_SYNC_KINDS.get(name, SyncKind.OTHER) for name in names], np.uint8)
+
+    def number(column: str) -> NDArray[np.int64]:
+        values = sync[column][kept]
+        return np.where((values < 0) | (values == _NO_STREAM), NONE_ID, values)
+
+    return SyncTable(
+        start_ns=rows.start_ns[row],
+        end_ns=rows.end_ns[row],
+        kind=kinds[span["name"][row]],
+        device=np.minimum(number("device"), np.iinfo(np.int32).max).astype(np.int32),
+        stream=number("stream"),
+        waited_stream=number("waited_stream"),
+        correlation=span["correlation"][row],
+        record=number("record"),
+        event=span["event"][row],
+    )
+
+
+_SYNC_KINDS: Final = {
+    "Stream Wait Event": SyncKind.STREAM_WAIT,
+    "Event Sync": SyncKind.EVENT,
+    "Stream Sync": SyncKind.STREAM,
+    "Context Sync": SyncKind.CONTEXT,
+}
+_NO_STREAM: Final = (1 << 32) - 1
+
+
 def _flow_table(raw: RawTrace) -> FlowTable:
     if not raw.flow or len(raw.flow["id"]) == 0:
         return FlowTable.empty()
@@ -258,23 +297,39 @@ def _sparse(raw: RawTrace, key: str, position: NDArray[np.int64]) -> Sparse:
     return Sparse(place[order], value.reshape(-1).astype(np.int32), tuple(raw.texts[c] for c in used.tolist()))
 
 
-def _collectives(raw: RawTrace, position: NDArray[np.int64]) -> tuple[CollectiveArgs, ...]:
+def _collectives(raw: RawTrace, on_host: NDArray[np.int64], on_device: NDArray[np.int64]) -> tuple[CollectiveArgs, ...]:
     return tuple(
         CollectiveArgs(
-            row=int(position[row]),
-            on_device=bool(position[row] < 0),
+            row=int(max(on_host[row], on_device[row])),
+            on_device=bool(on_device[row] >= 0),
             name=args["name"],
             in_elements=_count_of(args["in_elements"]),
             out_elements=_count_of(args["out_elements"]),
             group_size=_count_of(args["group_size"]),
             dtype=args["dtype"],
-            group_name=args["group_name"],
+            group_name=_shown(args["group_name"]),
             group_ranks=args["group_ranks"],
             sequence=_count_of(args["sequence"]),
+            group_description=_shown(args["group_description"]),
+            rank_start=_count_of(args["rank_start"]),
+            rank_stride=_count_of(args["rank_stride"]),
+            source_rank=_count_of(args["source_rank"]),
+            target_rank=_count_of(args["target_rank"]),
+            comms_id=_id_of(args["comms_id"]),
         )
         for row, args in raw.collectives
-        if position[row] >= 0
+        if on_host[row] >= 0 or on_device[row] >= 0
     )
+
+
+def _id_of(value: Any) -> int | None:
+    """Return a hash of up to 64 bits as a number that fits a column, None where none is written."""
+    if isinstance(value, str) and value.strip().lstrip("-").isdigit() and len(value) <= _ID_DIGITS:
+        value = int(value)
+    return value & ((1 << 62) - 1) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+_ID_DIGITS: Final = 24
 
 
 def _count_of(value: Any) -> int | None:

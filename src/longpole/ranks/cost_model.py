@@ -1,0 +1,117 @@
+"""What a collective should take: alpha + gamma * sqrt(S) + S / rate, the first model that exists (DESIGN 3.8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longpole.settings import Settings
+
+_ROUNDS: Final = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1, "all_to_all": 1}
+_ONCE: Final = ("broadcast", "reduce", "send_recv")
+
+_FIELDS: Final = 6
+_NS_PER_US: Final = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A cost model; `gamma` in ns per square root of a byte, `rate` in bytes per ns (decimal GB/s)."""
+
+    alpha_ns: float
+    gamma: float
+    rate: float
+    source: str
+    says: str = ""
+
+    def parts_ns(self, sizes: NDArray[np.int64]) -> tuple[float, float]:
+        """Return what latency and bytes take of operations of these sizes, in ns."""
+        return self.alpha_ns * len(sizes), float(sizes.sum()) / self.rate if self.rate > 0 else 0.0
+
+
+def bus_factor(kind: str, n: int | None) -> float | None:
+    """Return bus bandwidth over algorithm bandwidth for n ranks, None where not defined.
+
+    Source: nccl-tests, doc/PERFORMANCE.md: 2(n-1)/n for all-reduce, (n-1)/n for its halves and all-to-all, else 1.
+
+    >>> bus_factor("all_reduce", 16), bus_factor("all_gather", 4), bus_factor("broadcast", 8), bus_factor("barrier", 8)
+    (1.875, 0.75, 1.0, None)
+    """
+    if kind in _ONCE:
+        return 1.0
+    return _ROUNDS[kind] * (n - 1) / n if kind in _ROUNDS and n else None
+
+
+def fit_model(sizes: NDArray[np.int64], transfer_ns: NDArray[np.int64], settings: Settings) -> Model | None:
+    """Fit the model to transfers of several sizes, None where they are too few or too close.
+
+    The median of each size is fitted, by relative residuals under a soft-L1 loss, so that one disturbed size does not
+    bend the curve; no coefficient is negative.
+
+    Args:
+        sizes: `[N]` int64 bytes, positive.
+        transfer_ns: `[N]` int64 ns, positive.
+        settings: From how many sizes, over how many decades.
+    """
+    usable = (sizes > 0) & (transfer_ns > 0)
+    distinct = np.unique(sizes[usable])
+    if len(distinct) < settings.cost_min_sizes or distinct[-1] < distinct[0] * 10**settings.cost_min_decades:
+        return None
+    from scipy.optimize import least_squares, nnls
+
+    medians = np.array([np.median(transfer_ns[usable & (sizes == size)]) for size in distinct.tolist()])
+    size = distinct.astype(np.float64)
+    design = np.stack([np.ones(len(size)), np.sqrt(size), size], axis=1) / medians[:, None]
+    scale = design.max(axis=0)
+    start, _ = nnls(design / scale, np.ones(len(size)))
+
+    def residuals(coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(design / scale @ coefficients - 1.0)
+
+    fitted = least_squares(residuals, start, bounds=(0, np.inf), loss="soft_l1", f_scale=0.1).x / scale
+    if fitted[2] <= 0:
+        return None
+    return Model(float(fitted[0]), float(fitted[1]), 1.0 / float(fitted[2]), "fit")
+
+
+def shipped_model(device_name: str, kind: str, n: int) -> Model | None:
+    """Return the shipped fit for a device, kind and number of ranks of one node, None where there is none."""
+    name = device_name.upper().replace("-", " ")
+    system = next((system for words, system in _SYSTEMS if all(word in name.split() for word in words)), None)
+    row = _shipped().get((system or "", kind, n))
+    if row is None:
+        return None
+    alpha_us, gamma_us, rate = row
+    says = f"{system}, {kind}, {n} ranks of one node"
+    return Model(alpha_us * _NS_PER_US, gamma_us * _NS_PER_US, rate, "shipped", says)
+
+
+# Words of a device's name -> the system that was measured; the first that fits. PCIe parts were not measured.
+_SYSTEMS: Final = (
+    (("GB200",), "gb200"),
+    (("B200",), "b200_sxm"),
+    (("H200",), "h200_sxm"),
+    (("H100", "HBM3"), "h100_sxm"),
+    (("A100", "SXM4"), "a100_sxm"),
+    (("L40S",), "l40s"),
+)
+
+
+@cache
+def _shipped() -> dict[tuple[str, str, int], tuple[float, float, float]]:
+    """Read the shipped fits: (system, kind, ranks) -> alpha in µs, gamma in µs per root byte, rate in GB/s."""
+    from importlib.resources import files
+
+    text = (files("longpole.ranks") / "shipped_fits.csv").read_text(encoding="utf-8")
+    rows = [line.split(",") for line in text.splitlines() if line and not line.startswith("#")]
+    return {
+        (row[0], row[1], int(row[2])): (float(row[3]), float(row[4]), float(row[5]))
+        for row in rows[1:]
+        if len(row) == _FIELDS
+    }
