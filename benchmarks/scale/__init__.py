@@ -1,0 +1,1 @@
+"""How the graph grows: with ranks, with collectives, with device spans."""
