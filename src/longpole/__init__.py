@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from longpole.pipeline.run import Run
     from longpole.pipeline.run import open_run as open
+    from longpole.pipeline.scaling import scaling
 
-__all__ = ["Run", "open"]
+__all__ = ["Run", "open", "scaling"]
 
-_HOMES = {"Run": ("longpole.pipeline.run", "Run"), "open": ("longpole.pipeline.run", "open_run")}
+_HOMES = {
+    "Run": ("longpole.pipeline.run", "Run"),
+    "open": ("longpole.pipeline.run", "open_run"),
+    "scaling": ("longpole.pipeline.scaling", "scaling"),
+}
 
 
 def __getattr__(name: str) -> Any:

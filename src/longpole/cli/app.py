@@ -7,10 +7,15 @@ from typing import Annotated, Final
 import typer
 
 from longpole.cli.cache import cache_app
+from longpole.cli.change_order import KeepsTyped
 from longpole.cli.report import EXAMPLES as REPORT_EXAMPLES
 from longpole.cli.report import report
+from longpole.cli.scaling import EXAMPLES as SCALING_EXAMPLES
+from longpole.cli.scaling import scaling
 from longpole.cli.schema import schema_app
 from longpole.cli.version import version
+from longpole.cli.whatif import EXAMPLES as WHATIF_EXAMPLES
+from longpole.cli.whatif import whatif
 
 _EXAMPLES: Final = """\b
 Examples:
@@ -41,6 +46,8 @@ def longpole(
 
 
 app.command("report", epilog=REPORT_EXAMPLES, short_help="Say where a step's time went.")(report)
+app.command("whatif", cls=KeepsTyped, epilog=WHATIF_EXAMPLES, short_help="Say what a step would take if …")(whatif)
+app.command("scaling", epilog=SCALING_EXAMPLES, short_help="Say what is lost as a job grows, and to what.")(scaling)
 app.add_typer(cache_app, name="cache")
 app.add_typer(schema_app, name="schema")
 app.command("version", epilog="Example: longpole version")(version)

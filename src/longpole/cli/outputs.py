@@ -41,7 +41,7 @@ class Outputs:
             UsageError: Something cannot.
         """
         if self.json_file is not None and self.json_file != STDOUT:
-            _check_file("--json", Path(self.json_file))
+            check_file("--json", Path(self.json_file))
         if self.csv_folder is not None:
             _check_folder("--csv", Path(self.csv_folder))
 
@@ -67,10 +67,10 @@ class Outputs:
         if file == STDOUT:
             write_bytes(data)
             return
-        if any(_is_same(file, source.path) for source in report.run.sources):
+        if any(is_same(file, source.path) for source in report.run.sources):
             msg = f"--json {file}: expected a file to write the report to, found one of the traces; name another"
             raise UsageError(msg)
-        _write("--json", Path(file), data)
+        write_file("--json", Path(file), data)
 
 
 def _write_csv(report: Report, folder: Path) -> None:
@@ -81,17 +81,27 @@ def _write_csv(report: Report, folder: Path) -> None:
     except OSError as error:
         _refuse("--csv", folder, error)
     for name, text in render_csv(report).items():
-        _write("--csv", folder / name, text.encode())
+        write_file("--csv", folder / name, text.encode())
 
 
-def _write(option: str, path: Path, data: bytes) -> None:
+def write_file(option: str, path: Path, data: bytes) -> None:
+    """Write a file that an option names.
+
+    Raises:
+        UsageError: It cannot be written.
+    """
     try:
         path.write_bytes(data)
     except OSError as error:
         _refuse(option, path, error)
 
 
-def _check_file(option: str, path: Path) -> None:
+def check_file(option: str, path: Path) -> None:
+    """Look whether a file that an option names can be written.
+
+    Raises:
+        UsageError: It is a folder, lies in none, or may not be written.
+    """
     if path.is_dir():
         msg = f"{option} {path}: expected a file to write, found a folder; name a file in it"
         raise UsageError(msg)
@@ -118,7 +128,8 @@ def _refuse(option: str, path: Path, error: OSError) -> NoReturn:
     raise UsageError(msg) from None
 
 
-def _is_same(one: str, other: str) -> bool:
+def is_same(one: str, other: str) -> bool:
+    """Tell whether two paths are one file."""
     try:
         return Path(one).samefile(other)
     except OSError:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from longpole.cli import report_options as option
+from longpole.cli.documents import DocumentOutput
+from longpole.cli.operations import report_on_tables
 from longpole.cli.outputs import Outputs
 from longpole.cli.progress import Progress
 from longpole.cli.terminal import COLORS
@@ -16,6 +18,7 @@ Examples:
   longpole report runs/7b-sft
   longpole report traces/ --units 3..7 --json report.json
   longpole report rank0.json.gz rank1.json.gz --csv tables/
+  longpole report operations.parquet
   longpole report 'runs/*/rank*.json' --job 2 --json - | jq .headline"""
 
 
@@ -26,6 +29,7 @@ def report(
     csv: option.CsvFolder = None,
     step: option.Step = None,
     units: option.Units = None,
+    unit: option.Unit = None,
     rank: option.Ranks = None,
     rules: option.Rules = None,
     settings: option.SettingsFile = None,
@@ -47,8 +51,17 @@ def report(
     )
     outputs.check()
     ranks, number = parse_if_given(parse_ranks, rank), parse_if_given(parse_units, units)
-    chosen = {"job": parse_count("--job", job), "processes": parse_count("--jobs", jobs)}
-    from longpole.pipeline.report import ReportOptions, build_report
+    chosen: dict[str, Any] = {
+        "job": parse_count("--job", job),
+        "processes": parse_count("--jobs", jobs),
+        "unit": unit,
+    }
+    of_traces = {"--csv": csv, "--step": step, "--units": units, "--unit": unit, "--rank": rank}
+    of_traces |= {"--rules": rules, "--job": job}
+    if report_on_tables(paths, DocumentOutput(json_file=json, quiet=quiet, color=color), settings, of_traces):
+        return
+    from longpole.pipeline.reading import ReportOptions
+    from longpole.pipeline.report import build_report
 
     options = ReportOptions(
         step=step,

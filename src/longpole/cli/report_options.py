@@ -27,6 +27,12 @@ Step: TypeAlias = Annotated[
 Units: TypeAlias = Annotated[
     str | None, typer.Option("--units", metavar="A..B", help="Only these units, by number: 3..7, 3.., ..7 or 5.")
 ]
+Unit: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--unit", metavar="NAME", help="The unit whose critical path is shown in full; the longest one by default."
+    ),
+]
 Ranks: TypeAlias = Annotated[str | None, typer.Option("--rank", metavar="LIST", help="Only these ranks: 0,3-5.")]
 Rules: TypeAlias = Annotated[
     str | None,

@@ -22,6 +22,28 @@ def schema() -> None:
 @schema_app.command("report", epilog="Example: longpole schema report > report.schema.json")
 def report() -> None:
     """Print the JSON Schema of `longpole report --json`."""
+    _print("report")
+
+
+@schema_app.command("operations", epilog="Example: longpole schema operations > operations.schema.json")
+def operations() -> None:
+    """Print the JSON Schema of `longpole report --json` on operation tables."""
+    _print("operations")
+
+
+@schema_app.command("scaling", epilog="Example: longpole schema scaling > scaling.schema.json")
+def scaling() -> None:
+    """Print the JSON Schema of `longpole scaling --json`."""
+    _print("scaling")
+
+
+@schema_app.command("whatif", epilog="Example: longpole schema whatif > whatif.schema.json")
+def whatif() -> None:
+    """Print the JSON Schema of `longpole whatif --json`."""
+    _print("whatif")
+
+
+def _print(name: str) -> None:
     from longpole.report.schema import read_schema
 
-    write_bytes(read_schema("report"))
+    write_bytes(read_schema(name))

@@ -76,6 +76,26 @@ def parse_count(option: str, text: str | None) -> int | None:
     return int(text)
 
 
+def parse_items_of(texts: Sequence[str]) -> dict[str, int]:
+    """Read the items of single runs, each as RUN=N; a run's name may hold an equals sign.
+
+    >>> parse_items_of(["n1=256", "runs/n8=32"])
+    {'n1': 256, 'runs/n8': 32}
+
+    Raises:
+        UsageError: One is not of that form, or a run is named twice.
+    """
+    items: dict[str, int] = {}
+    for text in texts:
+        run, equals, count = text.rpartition("=")
+        if not (equals and run and _COUNT.fullmatch(count.strip())):
+            _refuse("--items-of", "RUN=N, where N is a whole number of at least 1", text)
+        if run in items:
+            _refuse("--items-of", "each run once", text)
+        items[run] = int(count)
+    return items
+
+
 def parse_choice(option: str, text: str, choices: Sequence[str]) -> str:
     """Read one of several words.
 

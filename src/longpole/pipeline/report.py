@@ -1,58 +1,33 @@
-"""`longpole report`: find the files, read and digest each, bring the ranks together, build the report."""
+"""`longpole report`: read and digest each file, bring the ranks together, replay the run, build the report."""
 
 from __future__ import annotations
 
-import os
+import hashlib
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longpole.digest.cache import Cache, entry_key
+from longpole.digest.cache import Cache
 from longpole.digest.jobs import choose_run
-from longpole.errors import InputError, LongpoleError, UsageError
-from longpole.pipeline.discover import find_traces
+from longpole.pipeline.reading import (
+    choose_ranks,
+    graph_folder,
+    has_graphs,
+    package_version,
+    read_digests,
+    selection_of,
+)
+from longpole.records.critical_path import ANSWER_VERSION
 from longpole.report.build import build_report as build_document
-from longpole.report.document import SelectionEntry
 from longpole.settings import read_settings
-from longpole.timeline.integrity import Example, Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from concurrent.futures import ProcessPoolExecutor
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
 
-    from longpole.digest.rank_digest import RankDigest
-    from longpole.pipeline.discover import TraceFile
-    from longpole.pipeline.work import Work, WorkContext
+    from longpole.digest.jobs import Run
+    from longpole.pipeline.reading import ReportOptions
+    from longpole.records.critical_path import PathAnswer
     from longpole.report.document import Report
     from longpole.settings import Settings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportOptions:
-    """What to report on, and how.
-
-    Attributes:
-        step: Regular expression for the markers of units.
-        units: First and last unit number, both included, either may be None.
-        ranks: Only these ranks.
-        rules: The user's own naming rules.
-        settings: The user's own thresholds.
-        use_cache: Read and write the cache.
-        verify_cache: Hash whole files instead of samples.
-        job: Which of several runs, from 1.
-        processes: How many processes may work at once; None for one per core.
-    """
-
-    step: str | None = None
-    units: tuple[int | None, int | None] | None = None
-    ranks: frozenset[int] | None = None
-    rules: Path | None = None
-    settings: Path | None = None
-    use_cache: bool = True
-    verify_cache: bool = False
-    job: int | None = None
-    processes: int | None = None
 
 
 def build_report(
@@ -70,158 +45,31 @@ def build_report(
         InputError: No file could be used.
     """
     settings = read_settings(options.settings)
-    digests, refused = read_digests(paths, options, settings, progress)
-    if options.ranks is not None:
-        digests = _only_ranks(digests, options.ranks)
-    run = choose_run(digests, options.job, settings)
-    return build_document(run, refused, _selection(options), package_version(), settings)
-
-
-def read_digests(
-    paths: Sequence[str],
-    options: ReportOptions,
-    settings: Settings,
-    progress: Callable[[str, int, int], None] | None = None,
-) -> tuple[list[RankDigest], list[Finding]]:
-    """Read every file that the paths lead to; what cannot be used costs only itself.
-
-    Returns:
-        The digests in order of file names, and findings about files that could not be used.
-
-    Raises:
-        InputError: No file could be used; the message is the first file's.
-    """
-    from longpole.pipeline.work import Work, WorkContext
-
-    files = find_traces(paths, settings)
-    rules = str(options.rules) if options.rules is not None else None
-    low, high = options.units or (None, None)
-    context = WorkContext(rules, settings, options.step, low, high)
-    keys = _keys(files, context, options) if options.use_cache else {}
-    cache = Cache.default()
-    done: dict[int, list[RankDigest]] = {}
-    for place, key in keys.items():
-        stored = cache.read(key)
-        if stored is not None:
-            done[place] = stored
-    todo = [Work(place, file) for place, file in enumerate(files) if place not in done]
-    failed: dict[int, LongpoleError] = {}
-    for place, outcome in _carry_out(todo, context, options, progress):
-        if isinstance(outcome, LongpoleError):
-            failed[place] = outcome
-            continue
-        done[place] = outcome
-        if place in keys:
-            cache.write(keys[place], outcome)
-    _raise_usage(failed)
-    if not done:
-        raise next(iter(failed.values())) if len(failed) == 1 else _all_refused(failed)
-    refused = [_refusal(files[place], error) for place, error in sorted(failed.items())]
-    return [digest for place in sorted(done) for digest in done[place]], refused
-
-
-def _keys(files: list[TraceFile], context: WorkContext, options: ReportOptions) -> dict[int, str]:
-    from longpole.pipeline.work import context_digest
-
-    common = f"{package_version()}|{context_digest(context)}"
-    keys = {}
-    for place, file in enumerate(files):
-        try:
-            key = entry_key(file.path, file.member or "", f"{common}|{file.shown}", whole_file=options.verify_cache)
-        except OSError:
-            continue
-        if key is not None:
-            keys[place] = key
-    return keys
-
-
-def _carry_out(
-    todo: list[Work],
-    context: WorkContext,
-    options: ReportOptions,
-    progress: Callable[[str, int, int], None] | None,
-) -> Iterator[tuple[int, list[RankDigest] | LongpoleError]]:
-    """Digest files: several at once in other processes, a large single one by chunks, small ones right here."""
-    from longpole.pipeline.work import carry_out, carry_out_remote
-
-    if not todo:
-        return
-    processes = options.processes or os.cpu_count() or 1
-    total_bytes = sum(work.file.size_bytes for work in todo)
-    meter = _Meter(total_bytes, progress)
-    parallel = processes > 1 and sum(work.file.decoded_bytes() for work in todo) >= context.settings.parallel_min_bytes
     with ExitStack() as held:
-        pool = held.enter_context(_pool(processes)) if parallel else None
-        if pool is not None and len(todo) > 1:
-            yield from carry_out_remote(pool, todo, context, meter)
-        else:
-            for work in todo:
-                yield carry_out(work, context, meter, pool)
+        folder = graph_folder(options, held)
+        digests, refused = read_digests(paths, options, settings, progress, folder)
+        run = choose_run(choose_ranks(digests, options), options.job, settings)
+        answer = _stored_answer(run, options, settings)
+        if answer is None:
+            if not has_graphs(run.digests, folder):
+                digests, refused = read_digests(paths, options, settings, progress, folder, graphs_needed=True)
+                run = choose_run(choose_ranks(digests, options), options.job, settings)
+            from longpole.pipeline.replays import answer_run
+
+            answer = answer_run(run, folder, settings, options.unit)
+            if options.use_cache:
+                Cache.default().write_answer(_answer_key(run, options, settings), answer)
+    return build_document(run, refused, selection_of(options), package_version(), settings, answer)
 
 
-def _pool(processes: int) -> ProcessPoolExecutor:
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    return ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"))
-
-
-class _Meter:
-    """Adds up what has been read of all files."""
-
-    def __init__(self, total_bytes: int, progress: Callable[[str, int, int], None] | None) -> None:
-        self.total_bytes = total_bytes
-        self.done_bytes = 0
-        self._progress = progress
-
-    def tell(self, label: str, more_bytes: int) -> None:
-        """Hear that more bytes are done."""
-        self.done_bytes += more_bytes
-        if self._progress is not None:
-            self._progress(label, min(self.done_bytes, self.total_bytes), self.total_bytes)
+def _stored_answer(run: Run, options: ReportOptions, settings: Settings) -> PathAnswer | None:
+    if not options.use_cache or not all(digest.graph for digest in run.digests):
+        return None
+    return Cache.default().read_answer(_answer_key(run, options, settings))
 
 
-def _only_ranks(digests: list[RankDigest], ranks: frozenset[int]) -> list[RankDigest]:
-    chosen = [digest for digest in digests if digest.rank in ranks]
-    if not chosen:
-        have = ", ".join(str(rank) for rank in sorted({digest.rank for digest in digests}))
-        msg = f"--rank: none of the ranks {', '.join(map(str, sorted(ranks)))} is here; there are {have}"
-        raise UsageError(msg)
-    return chosen
-
-
-def _selection(options: ReportOptions) -> SelectionEntry:
-    units = None
-    if options.units is not None:
-        low, high = options.units
-        units = f"{'' if low is None else low}..{'' if high is None else high}"
-    return SelectionEntry(units, sorted(options.ranks) if options.ranks is not None else None, options.step)
-
-
-def _raise_usage(failed: dict[int, LongpoleError]) -> None:
-    """Let a wrong option fail the whole call: it is not a file's fault."""
-    for error in failed.values():
-        if isinstance(error, UsageError):
-            raise error
-
-
-def _all_refused(failed: dict[int, LongpoleError]) -> InputError:
-    lines = [f"none of {len(failed)} files could be used:"]
-    lines += [f"  {error}" for error in list(failed.values())[:8]]
-    if len(failed) > 8:
-        lines.append(f"  … and {len(failed) - 8} more")
-    return InputError("\n".join(lines))
-
-
-def _refusal(file: TraceFile, error: LongpoleError) -> Finding:
-    return Finding("file.refused", "warn", None, 1, Example(file.shown), str(error), ["/collectives"])
-
-
-def package_version() -> str:
-    """Return the version of the installed package."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("longpole")
-    except PackageNotFoundError:
-        return "0+unknown"
+def _answer_key(run: Run, options: ReportOptions, settings: Settings) -> str:
+    """Return the key of what a run's graph says: its ranks' graphs, and all else that it depends on."""
+    graphs = "|".join(f"{digest.rank}:{digest.graph}" for digest in run.digests)
+    text = f"{ANSWER_VERSION}|{graphs}|{settings}|{options.unit}|{package_version()}"
+    return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()

@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from longpole.errors import UsageError
-from longpole.pipeline.report import ReportOptions, build_report
+from longpole.errors import Unanswered, UsageError
+from longpole.pipeline.reading import ReportOptions
+from longpole.pipeline.report import build_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     import polars as pl
 
     from longpole.report.document import RankEntry, Report
+    from longpole.report.whatif import WhatIf
     from longpole.timeline.timeline import Timeline
+    from longpole.whatif.change import Change
+    from longpole.whatif.draft import Draft
 
 _ROWS_SHOWN = 60
 
@@ -154,6 +158,69 @@ class Run:
     def gaps(self) -> Table:
         """Return the longest idle gaps with what the host did under them."""
         return self._by_rank("Longest idle gaps", lambda e: (_flat(row) for row in e.top.gaps))
+
+    def collectives(self) -> Table:
+        """Return the collectives of the steady units: a row for each kind, group and element type.
+
+        Where the members were not split into waiting and moving, those columns are null, and `why_unknown` says why.
+        """
+        from longpole.report.csv_collectives import collective_row
+
+        return _table("Collectives of the steady units", [collective_row(e) for e in self.report().collectives])
+
+    def waits(self) -> Table:
+        """Return who waited how long for whom in which kind of collectives."""
+        from longpole.report.csv_collectives import wait_rows
+
+        return _table("Who waited for whom", [row for e in self.report().collectives for row in wait_rows(e)])
+
+    def clocks(self) -> Table:
+        """Return how each rank's clock was brought to the run's, and how far off it may be."""
+        from longpole.report.csv_collectives import clock_row
+
+        return _table("Clocks", [clock_row(entry) for entry in self.report().clock])
+
+    def stragglers(self) -> Table:
+        """Return the ranks that others waited for, and why they were late."""
+        from longpole.report.csv_collectives import straggler_row
+
+        return _table("Ranks that others waited for", [straggler_row(e) for e in self.report().stragglers])
+
+    def critical_path(self, unit: str | None = None) -> Table | Unanswered:
+        """Return the critical path of one unit, piece by piece, or why it is not known.
+
+        Args:
+            unit: Name of the unit; the steady one with the longest period where None.
+
+        Returns:
+            The pieces, ascending in time; their lengths add up to the unit's period.
+        """
+        from longpole.records.ledger import Unknown
+
+        report = self.report() if unit is None else build_report(self.paths, replace(self.options, unit=unit))
+        path = report.critical_path
+        if isinstance(path, Unknown):
+            return Unanswered(path.unknown, path.missing)
+        return _table(f"Critical path of {path.unit}", [_flat(piece) for piece in path.pieces])
+
+    def whatif(self, *changes: str | Change | Callable[[Draft], None]) -> WhatIf:
+        """Predict the period with changes: the document of `longpole whatif --json`.
+
+        >>> run.whatif("--set input=0").predicted_period_ns   # doctest: +SKIP
+
+        Args:
+            changes: As on the command line (`--set compute=0.5x`), as values of `longpole.whatif.change`, or functions
+                that alter a `longpole.whatif.draft.Draft`; made in order and replayed together.
+
+        Raises:
+            UsageError: A change is none, or a path or an option is wrong.
+            InputError: No file could be used.
+        """
+        from longpole.pipeline.whatif import what_if
+        from longpole.whatif.change import parse_change
+
+        made = [parse_change(change) if isinstance(change, str) else change for change in changes]
+        return what_if(self.paths, made, self.options)
 
     def integrity(self) -> Table:
         """Return what is wrong with the evidence."""

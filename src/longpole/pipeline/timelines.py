@@ -12,7 +12,7 @@ from longpole.settings import read_settings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from longpole.pipeline.report import ReportOptions
+    from longpole.pipeline.reading import ReportOptions
     from longpole.timeline.timeline import Timeline
 
 

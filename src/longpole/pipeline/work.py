@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from concurrent.futures import as_completed
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from longpole.errors import InputError, LongpoleError
 
@@ -22,10 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A file to digest, and its place among all files."""
+    """A file to digest, its place among all files, and under which name the graphs of its ranks are kept."""
 
     place: int
     file: TraceFile
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class WorkContext:
     step_pattern: str | None
     first_unit: int | None
     last_unit: int | None
+    graph_folder: str | None = None
 
 
 class Meter(Protocol):
@@ -67,7 +72,7 @@ def carry_out(
         pool: Processes to decode chunks in, None to do all here.
     """
     try:
-        return work.place, digest_file(work.file, context, meter, pool)
+        return work.place, digest_file(work.file, context, meter, pool, work.key)
     except LongpoleError as error:
         return work.place, error
     except (OSError, MemoryError) as error:
@@ -102,21 +107,36 @@ def read_timelines(
 
 
 def digest_file(
-    file: TraceFile, context: WorkContext, meter: Meter | None = None, pool: Executor | None = None
+    file: TraceFile,
+    context: WorkContext,
+    meter: Meter | None = None,
+    pool: Executor | None = None,
+    key: str = "",
 ) -> list[RankDigest]:
-    """Read a file and digest the ranks in it.
+    """Read a file and digest the ranks in it; their graphs go into the context's folder where there is one.
 
     Raises:
         InputError: The file cannot be used.
         UsageError: The selection matches nothing in it.
     """
-    from longpole.digest.digest import Selection, digest
+    from longpole.digest.digest import Selection, digest, digest_with_graph
+    from longpole.graph.store import write_graph
     from longpole.vocabulary.matcher import Vocabulary
 
     selection = Selection(step_pattern=context.step_pattern, first_unit=context.first_unit, last_unit=context.last_unit)
     vocabulary = Vocabulary.load(Path(context.rules) if context.rules else None)
     timelines = read_timelines(file, context, meter, pool)
-    return [digest(timeline, vocabulary, context.settings, selection) for timeline in timelines]
+    if context.graph_folder is None:
+        return [digest(timeline, vocabulary, context.settings, selection) for timeline in timelines]
+    digests = []
+    for number, timeline in enumerate(timelines):
+        measured, graph = digest_with_graph(timeline, vocabulary, context.settings, selection)
+        name = f"{key or f'file-{number}'}-{number}.graph"
+        with suppress(OSError):  # without room for it the digest still stands
+            write_graph(Path(context.graph_folder) / name, graph)
+            measured = msgspec.structs.replace(measured, graph=name)
+        digests.append(measured)
+    return digests
 
 
 class _Scaled:

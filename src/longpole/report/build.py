@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from longpole.analyses.sums import add_ledgers, mean_ledger
+from longpole.digest.across import bring_together
 from longpole.digest.steady import Steady, find_steady, real_units
 from longpole.records.ledger import Ledger, Unknown
+from longpole.report.cross_rank import cross_rank, missing_voids
 from longpole.report.document import (
     SCHEMA,
-    ClockEntry,
     Headline,
     Items,
     LeftOut,
@@ -28,6 +29,7 @@ from longpole.report.document import (
     UnknownEntry,
 )
 from longpole.report.pointers import resolve_voids, unknown_entries
+from longpole.report.waiting import fill_waiting
 from longpole.stats import mean_ns, median_ns, percentile_ns
 from longpole.timeline.integrity import Example, Finding
 from longpole.units import format_count, format_ns
@@ -35,14 +37,22 @@ from longpole.units import format_count, format_ns
 if TYPE_CHECKING:
     from longpole.digest.jobs import Run
     from longpole.digest.rank_digest import RankDigest, RowDigest
+    from longpole.records.collectives import StragglerEntry
+    from longpole.records.critical_path import PathAnswer
+    from longpole.report.cross_rank import CrossRank
     from longpole.settings import Settings
 
-_NEXT: Final = "matching collectives across ranks is not part of this version"
+_NOT_ASKED: Final = Unknown("the graph of the run was not asked for", [])
 _NO_ITEMS: Final = Unknown("how many items a unit processes is not declared", ["items per unit"])
 
 
 def build_report(
-    run: Run, refused: list[Finding], selection: SelectionEntry, version: str, settings: Settings
+    run: Run,
+    refused: list[Finding],
+    selection: SelectionEntry,
+    version: str,
+    settings: Settings,
+    answer: PathAnswer,
 ) -> Report:
     """Build the report of one run.
 
@@ -52,35 +62,43 @@ def build_report(
         selection: What part was asked for.
         version: Version of the package.
         settings: Thresholds.
+        answer: What the run's graph says.
     """
     digests = run.digests
-    steady = find_steady(digests, settings)
+    across = bring_together(digests, settings)
+    steady = find_steady(digests, settings, across.clocks if across is not None else None)
+    together = cross_rank(digests, across, steady, settings)
+    fill_waiting(digests, across, steady, settings)
     entries = [_rank_entry(digest, row, place, steady) for place, digest in enumerate(digests) for row in digest.rows]
     places = {digest.rank: [i for i, e in enumerate(entries) if e.rank == digest.rank] for digest in digests}
     steady_ledgers = _steady_ledgers(digests, steady)
-    integrity = [*refused, *_run_findings(run), *steady.findings, *(f for d in digests for f in d.findings)]
+    integrity = [*refused, *_run_findings(run, together), *together.findings, *steady.findings]
+    integrity += [finding for digest in digests for finding in digest.findings]
     report = Report(
         schema=SCHEMA,
         longpole=version,
-        run=_run_summary(digests, selection),
-        headline=_headline(digests, steady, steady_ledgers),
+        run=run_summary(digests, selection),
+        headline=_headline(digests, together.stragglers, steady_ledgers),
         unit=_unit_summary(digests, steady, settings),
         ledger=mean_ledger([ledger for ledgers in steady_ledgers.values() for ledger in ledgers]),
         ranks=entries,
         integrity=_ordered([resolve_voids(finding, places) for finding in integrity]),
         unknown=[],
-        clock=_clocks(digests, steady),
-        collectives=[],
-        overlap=[],
-        critical_path=Unknown("the critical path is not part of this version", []),
-        replay=Unknown("the replay is not part of this version", []),
+        clock=together.clock,
+        collectives=together.collectives,
+        overlap=together.overlap,
+        critical_path=answer.path or answer.why_not or _NOT_ASKED,
+        replay=answer.replay or answer.why_not or _NOT_ASKED,
         findings=[],
         long_pole=None,
         candidates=[],
+        stragglers=together.stragglers,
+        links=together.links,
+        pipeline=together.pipeline,
     )
     _withhold_services(report, digests)
     _withdraw_periods(report)
-    why = "naming a cause needs the critical path, which this version lacks; see the headline for the largest object"
+    why = "naming causes is not part of this version; see the headline, the critical path and the stragglers"
     report.unknown = [UnknownEntry("/long_pole", why, []), *unknown_entries(report)]
     return report
 
@@ -190,9 +208,13 @@ def _steady_ledgers(digests: list[RankDigest], steady: Steady) -> dict[tuple[int
 
 
 def _headline(
-    digests: list[RankDigest], steady: Steady, ledgers: dict[tuple[int, str], list[Ledger]]
+    digests: list[RankDigest], stragglers: list[StragglerEntry], ledgers: dict[tuple[int, str], list[Ledger]]
 ) -> Headline | Unknown:
-    """Name the largest exposed object other than compute, on the row where it is largest."""
+    """Name the largest exposed object other than compute, on the row where it is largest.
+
+    Where that is waiting for a rank that is known, the rank is named, and why it is late: a rank that waits is never
+    the culprit.
+    """
     withheld = next((digest for digest in digests if digest.withheld), None)
     if withheld is not None:
         return Unknown(withheld.withheld, ["a record in which every launch has its kernels"])
@@ -203,18 +225,50 @@ def _headline(
         for name, time in mean.objects.items():
             if name != "compute" and (best is None or time.exposed_ns > best[0]):
                 best, wall_ns = (time.exposed_ns, rank, device, name), mean.wall_ns
-    del steady
     if best is None:
         return Unknown("no unit of work was recorded", [])
     exposed_ns, rank, device, name = best
     share = exposed_ns / wall_ns if wall_ns else 0.0
     unit = _unit_word(digests)
     where = f"rank {rank}" if len(digests) > 1 else device
-    note = ", waiting for other ranks included" if name == "collective" else ""
+    waiting_ns = _mean_waiting(ledgers[rank, device]) if name == "collective" else None
+    caused_ns = sum(entry.caused_ns_per_unit for entry in stragglers)
+    if stragglers and 2 * caused_ns >= exposed_ns:
+        return _held_up(stragglers, caused_ns, unit, wall_ns)
+    note = ", waiting for other ranks included" if name == "collective" and waiting_ns is None else ""
     words = "the host between operators" if device == "cpu" and name == "host" else _OBJECT_WORDS[name]
     says = f"{where}: {words}, {format_ns(exposed_ns)} per {unit} ({share:.0%}){note}"
     return Headline(says, "unknown", exposed_ns, "ledger", rank, name)
 
+
+def _mean_waiting(ledgers: list[Ledger]) -> int | None:
+    waiting_ns = [ledger.objects["collective"].waiting_ns for ledger in ledgers]
+    known = [time_ns for time_ns in waiting_ns if isinstance(time_ns, int)]
+    return sum(known) // len(known) if known and len(known) == len(waiting_ns) else None
+
+
+def _held_up(stragglers: list[StragglerEntry], caused_ns: int, unit: str, wall_ns: int) -> Headline:
+    """Name the rank that the others wait for, or say that it is not always the same one."""
+    first = stragglers[0]
+    if first.reason != "profiler_start" and len(stragglers) > 1 and first.share < _ONE_RANK:
+        ranks = ", ".join(str(entry.rank) for entry in sorted(stragglers[:8], key=lambda entry: entry.rank))
+        share = f" ({caused_ns / wall_ns:.0%})" if wall_ns else ""
+        reasons = {entry.reason for entry in stragglers}
+        says = f"ranks {ranks} keep the others waiting in turn, {format_ns(caused_ns)} per {unit}{share}"
+        says += f": {_TURN_WORDS[first.reason]}" if len(reasons) == 1 and first.reason in _TURN_WORDS else ""
+        return Headline(says, "unknown", caused_ns, "ledger", None, "waiting")
+    return Headline(first.says, "unknown", first.caused_ns_per_unit, "ledger", first.rank, "waiting")
+
+
+_TURN_WORDS: Final = {
+    "more_work": "whichever is late has more work then",
+    "slower_work": "whichever is late computes more slowly then",
+    "host": "the host of whichever is late has nothing launched",
+    "input": "whichever is late gets its input later",
+    "output": "whichever is late saves, logs or writes",
+    "pause": "whichever is late pauses, and nothing recorded says why",
+}
+_ONE_RANK: Final = 0.5  # of the waiting: a rank that causes less is not the one
 
 _OBJECT_WORDS: Final = {
     "collective": "exposed communication",
@@ -252,7 +306,13 @@ def _unit_summary(digests: list[RankDigest], steady: Steady, settings: Settings)
     )
 
 
-def _run_summary(digests: list[RankDigest], selection: SelectionEntry) -> RunSummary:
+def run_summary(digests: list[RankDigest], selection: SelectionEntry) -> RunSummary:
+    """Say who ran.
+
+    Args:
+        digests: The ranks.
+        selection: What part was asked for.
+    """
     kinds = [digest.kind for digest in digests]
     worlds = [digest.world_size for digest in digests if digest.world_size]
     by_file: dict[str, RankDigest] = {}
@@ -285,7 +345,7 @@ def _environment(digests: list[RankDigest]) -> dict[str, Any]:
     return environment | ({"devices": devices} if devices else {})
 
 
-def _run_findings(run: Run) -> list[Finding]:
+def _run_findings(run: Run, together: CrossRank) -> list[Finding]:
     findings = []
     digests = run.digests
     assumed = [digest for digest in digests if digest.rank_assumed]
@@ -301,12 +361,14 @@ def _run_findings(run: Run) -> list[Finding]:
     missing = sorted(set(range(world)) - {digest.rank for digest in digests})
     if missing:
         some = ", ".join(map(str, missing[:8])) + (" …" if len(missing) > 8 else "")
-        message = (
-            f"{len(digests)} of {world} ranks present, missing: {some}; time in collectives is transfer plus waiting,"
-            " which cannot be split, and no straggler can be named"
-        )
+        whole = any(entry.split == "known" for entry in together.collectives)
+        message = f"{len(digests)} of {world} ranks present, missing: {some}; time in collectives "
+        message += "of groups with a missing rank " if whole else ""
+        message += "is transfer plus waiting, which cannot be split"
+        message += "" if whole else ", and no straggler can be named"
         example = Example(digests[0].path)
-        findings.append(Finding("rank.missing", "warn", None, len(missing), example, message, ["/collectives"]))
+        voids = missing_voids(together.collectives, [digest.rank for digest in digests])
+        findings.append(Finding("rank.missing", "warn", None, len(missing), example, message, voids))
     if run.displaced:
         message = (
             f"left out: {format_count(len(run.displaced), 'more file')} of ranks that are there already, the first"
@@ -323,14 +385,6 @@ def _ordered(findings: list[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: order[finding.severity])
 
 
-def _clocks(digests: list[RankDigest], steady: Steady) -> list[ClockEntry]:
-    method = "base_time" if all(digest.base_ns is not None for digest in digests) else "none"
-    unmeasured = Unknown(f"how far base times can be trusted is measured on matched collectives; {_NEXT}", [])
-    none = Unknown("the file does not say what its times count from", ["baseTimeNanoseconds"])
-    del steady
-    return [ClockEntry(digest.rank, 0 if method == "base_time" else none, unmeasured, method) for digest in digests]
-
-
 def _withdraw_periods(report: Report) -> None:
     """Withdraw the run's periods where a finding voids them."""
     for finding in report.integrity:
@@ -342,9 +396,7 @@ def _withdraw_periods(report: Report) -> None:
 
 def _withhold_services(report: Report, digests: list[RankDigest]) -> None:
     """Withdraw service and hidden times that the record cannot carry, and the waiting part where it is not known."""
-    waiting = Unknown(
-        f"telling waiting from moving needs all members of a collective; {_NEXT}", ["traces of all ranks"]
-    )
+    waiting = Unknown("telling waiting from moving needs all members of a collective", ["traces of all ranks"])
     unknown = {digest.rank: digest.services_unknown for digest in digests}
     for entry in report.ranks:
         _withdraw(entry.ledger, unknown[entry.rank], waiting)
@@ -357,5 +409,5 @@ def _withdraw(ledger: Ledger, unknown: dict[str, Unknown], waiting: Unknown) -> 
         ledger.objects[name].service_ns = why
         ledger.objects[name].hidden_ns = why
     collective = ledger.objects["collective"]
-    if not isinstance(collective.waiting_ns, int):
+    if not isinstance(collective.waiting_ns, int | Unknown):
         collective.waiting_ns = waiting if collective.exposed_ns or collective.service_ns else 0

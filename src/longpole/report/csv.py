@@ -11,6 +11,7 @@ import io
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from longpole.records.ledger import Unknown
+from longpole.report.csv_collectives import cross_rank_tables
 from longpole.report.escape import escape
 from longpole.vocabulary.objects import OBJECTS, charged_to
 
@@ -117,6 +118,7 @@ def render_csv(report: Report) -> dict[str, str]:
         "operators.csv": _table(_OPERATORS, _each_row(report, _operator_rows)),
         "copies.csv": _table(_COPIES, _each_row(report, _copy_rows)),
         "gaps.csv": _table(_GAPS, _each_row(report, _gap_rows)),
+        **cross_rank_tables(report, _table),
         "integrity.csv": _table(_INTEGRITY, _integrity_rows(report)),
         "unknown.csv": _table(_UNKNOWN, ((e.at, e.why, "; ".join(e.missing)) for e in report.unknown)),
     }

@@ -8,7 +8,10 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from longpole.digest.rank_digest import DeviceSpan
+from longpole.records.collectives import CollectiveEntry, LinkRow, OverlapEntry, PipelineEntry, StragglerEntry
+from longpole.records.critical_path import CriticalPath
 from longpole.records.ledger import DeviceTime, Ledger, ObjectTime, StageTime, Unknown
+from longpole.records.replay import Replay
 from longpole.records.tables import ActivityRow, CopyRow, GapRow, KernelRow, ModuleRow, OperatorRow
 from longpole.timeline.integrity import Finding
 
@@ -182,12 +185,20 @@ class UnknownEntry(msgspec.Struct):
 
 
 class ClockEntry(msgspec.Struct):
-    """How a rank's clock was brought to the run's."""
+    """How a rank's clock was brought to the run's.
+
+    Attributes:
+        offset_ns: What was added to the times that base times give; where there are none, to the rank's own times.
+        uncertainty_ns: How far off the clock may be within the record.
+        method: `base_time`, `matched_ends` or `none`.
+        drift: How much faster the run's clock goes, in ns per ns; `offset_ns` holds in the middle of the record.
+    """
 
     rank: int
     offset_ns: int | Unknown
     uncertainty_ns: int | Unknown
     method: str
+    drift: float = 0.0
 
 
 class Report(msgspec.Struct):
@@ -203,10 +214,13 @@ class Report(msgspec.Struct):
     integrity: list[Finding]
     unknown: list[UnknownEntry]
     clock: list[ClockEntry]
-    collectives: list[Any]
-    overlap: list[Any]
-    critical_path: Unknown
-    replay: Unknown
+    collectives: list[CollectiveEntry]
+    overlap: list[OverlapEntry]
+    critical_path: CriticalPath | Unknown
+    replay: Replay | Unknown
     findings: list[Any]
     long_pole: str | None
     candidates: list[Any]
+    stragglers: list[StragglerEntry] = []
+    links: list[LinkRow] = []
+    pipeline: list[PipelineEntry] = []

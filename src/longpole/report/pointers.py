@@ -34,10 +34,15 @@ def unknown_entries(report: Report) -> list[UnknownEntry]:
 
     What is not known of single units is listed once a row, for the first unit: the reason is the same in all.
     """
-    entries = [UnknownEntry(at, unknown.unknown, unknown.missing) for at, unknown in _walk(report, "")]
+    entries = unknown_values(report)
     for finding in report.integrity:
         entries += [UnknownEntry(at, f"{finding.code}: {finding.message}", []) for at in finding.voids]
     return entries
+
+
+def unknown_values(document: msgspec.Struct) -> list[UnknownEntry]:
+    """Collect the unknown values of any document of ours, with JSON Pointers to where they stand."""
+    return [UnknownEntry(at, unknown.unknown, unknown.missing) for at, unknown in _walk(document, "")]
 
 
 def _walk(value: Any, at: str) -> Iterator[tuple[str, Unknown]]:
@@ -46,7 +51,7 @@ def _walk(value: Any, at: str) -> Iterator[tuple[str, Unknown]]:
     elif isinstance(value, msgspec.Struct):
         for field in value.__struct_fields__:
             inner = getattr(value, field)
-            if field == "units" and isinstance(inner, list):
+            if field == "units" and isinstance(inner, list) and not any(isinstance(unit, str) for unit in inner):
                 yield from _of_units(inner, f"{at}/{field}")
             elif not isinstance(inner, int | str | float):
                 yield from _walk(inner, f"{at}/{field}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.report.text.collectives import render_collectives
 from longpole.report.text.figures import scale_for
 from longpole.report.text.gaps import render_gaps
 from longpole.report.text.heading import render_headline, render_who
@@ -11,6 +12,7 @@ from longpole.report.text.idle import render_idle
 from longpole.report.text.layout import Style
 from longpole.report.text.ledger_table import render_ledger
 from longpole.report.text.not_known import render_not_known
+from longpole.report.text.path import render_path
 from longpole.report.text.ranks import render_ranks
 from longpole.report.text.record import render_record
 
@@ -41,6 +43,8 @@ def render_text(report: Report, *, width: int, color: bool) -> str:
         render_idle(report, scale, style),
         render_gaps(report, style),
         render_ranks(report, scale, style),
+        render_collectives(report, scale, style),
+        render_path(report, style),
         render_not_known(report, style),
         render_record(report, style),
     ]

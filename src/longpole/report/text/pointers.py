@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.records.collectives import CollectiveEntry
 from longpole.report.document import ClockEntry, RankEntry, UnitEntry
 from longpole.report.escape import escape
 from longpole.report.text.words import unit_noun, with_article
@@ -26,11 +27,16 @@ _WORDS: Final = {
     "world_size": "number of ranks",
     "long_pole": "cause of the long pole",
     "gb_per_s": "rate",
+    "algbw_gb_per_s": "rate",
+    "busbw_gb_per_s": "bus rate",
+    # All of these are known where operations could be split, and none of them elsewhere.
+    **dict.fromkeys(("skew_ns", "transfer_ns", "waiting_ns_by_rank", "by_size"), "waiting and transfer"),
+    **dict.fromkeys(("culprit_rank", "culprit_share", "culprit_by_unit"), "who was last"),
 }
 # Levels of the document that say nothing to a reader of the page.
 _SILENT: Final = frozenset({"ledger", "objects", "ranks", "units", "run", "top"})
 # Levels whose figures are known or not known together.
-_WHOLE: Final = frozenset({"device_span", "items"})
+_WHOLE: Final = frozenset({"device_span", "items", "by_size", "waiting_ns_by_rank", "slowdown"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,8 @@ def say_pointer(pointer: str, report: Report) -> Place:
         parent, value = value, _inside(value, token)
         if isinstance(value, RankEntry | ClockEntry):
             rank = value.rank
+        elif isinstance(value, CollectiveEntry):
+            words = [f"{value.kind} {value.role or value.group}".strip()]
         elif isinstance(value, UnitEntry):
             words.append(value.name)
         elif isinstance(parent, list):

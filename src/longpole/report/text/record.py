@@ -20,9 +20,14 @@ _LINES: Final = 3
 
 
 def render_record(report: Report, style: Style) -> list[str]:
-    """Show the integrity findings, those of one code together; notes in one line unless they are few."""
+    """Show the integrity findings of a report."""
+    return render_findings(report.integrity, style)
+
+
+def render_findings(findings: list[Finding], style: Style) -> list[str]:
+    """Show integrity findings, those of one code together; notes in one line unless they are few."""
     groups: dict[tuple[str, str], list[Finding]] = {}
-    for finding in report.integrity:
+    for finding in findings:
         groups.setdefault((finding.severity, finding.code), []).append(finding)
     grave = [group for severity in ("void", "warn") for (s, _), group in groups.items() if s == severity]
     notes = [group for (severity, _), group in groups.items() if severity == "note"]

@@ -1,0 +1,170 @@
+"""From the digests and graphs of one run to its joined graph and its replay."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longpole.digest.across import bring_together
+from longpole.digest.jobs import choose_run
+from longpole.digest.steady import find_steady
+from longpole.digest.transfer_costs import transfer_costs
+from longpole.errors import InputError
+from longpole.graph.run_graph import Meeting, join_ranks
+from longpole.graph.store import read_graph
+from longpole.pipeline.reading import choose_ranks, graph_folder, read_digests
+from longpole.records.critical_path import ANSWER_VERSION, PathAnswer
+from longpole.records.ledger import Unknown
+from longpole.settings import read_settings
+from longpole.whatif.answer import path_answer
+from longpole.whatif.predict import Ground
+from longpole.whatif.replay import replay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from longpole.digest.across import Across
+    from longpole.digest.jobs import Run
+    from longpole.digest.rank_digest import RankDigest
+    from longpole.digest.steady import Steady
+    from longpole.graph.rank_graph import RankGraph
+    from longpole.graph.run_graph import RunGraph
+    from longpole.pipeline.reading import ReportOptions
+    from longpole.settings import Settings
+    from longpole.timeline.integrity import Finding
+    from longpole.whatif.replay import Replayed
+
+
+@dataclass(frozen=True, slots=True)
+class RunReplay:
+    """A run with its graph.
+
+    Attributes:
+        run: Its digests.
+        refused: Findings about files that could not be used.
+        steady: Its units.
+        across: Its collectives, None where a rank is alone and holds none.
+        graph: Its graph, or why there is none.
+        replayed: The unchanged replay, or why there is none.
+        settings: Thresholds.
+    """
+
+    run: Run
+    refused: list[Finding]
+    steady: Steady
+    across: Across | None
+    graph: RunGraph | Unknown
+    replayed: Replayed | Unknown
+    settings: Settings
+
+
+def replay_run(
+    paths: Sequence[str], options: ReportOptions, progress: Callable[[str, int, int], None] | None = None
+) -> RunReplay:
+    """Read a run, join the graphs of its ranks, and replay it unchanged.
+
+    Args:
+        paths: Files, folders and patterns; together they are one run.
+        options: What to read, and how.
+        progress: Hears (what is being read, bytes done, bytes in all) now and then.
+
+    Raises:
+        UsageError: A path, an option or the choice of a run is wrong.
+        InputError: No file could be used.
+    """
+    settings = read_settings(options.settings)
+    with ExitStack() as held:
+        folder = graph_folder(options, held)
+        digests, refused = read_digests(paths, options, settings, progress, folder, graphs_needed=True)
+        run = choose_run(choose_ranks(digests, options), options.job, settings)
+        across = bring_together(run.digests, settings)
+        steady = find_steady(run.digests, settings, across.clocks if across is not None else None)
+        graph = join_run(run.digests, steady, across, folder)
+    if isinstance(graph, Unknown):
+        return RunReplay(run, refused, steady, across, graph, graph, settings)
+    return RunReplay(run, refused, steady, across, graph, replay(graph, list(steady.periods), settings), settings)
+
+
+def answer_run(run: Run, folder: Path, settings: Settings, unit: str | None) -> PathAnswer:
+    """Return what a run's graph says of its critical path.
+
+    Args:
+        run: The digests, by rank.
+        folder: Where their graphs are.
+        settings: Thresholds.
+        unit: Name of the unit to show in full; the one with the longest period where None.
+    """
+    across = bring_together(run.digests, settings)
+    steady = find_steady(run.digests, settings, across.clocks if across is not None else None)
+    graph = join_run(run.digests, steady, across, folder)
+    if isinstance(graph, Unknown):
+        return PathAnswer(ANSWER_VERSION, why_not=graph)
+    replayed = replay(graph, list(steady.periods), settings)
+    if isinstance(replayed, Unknown):
+        return PathAnswer(ANSWER_VERSION, why_not=replayed)
+    return path_answer(ground_of(run, across, graph, replayed, settings), unit)
+
+
+def ground_of(run: Run, across: Across | None, graph: RunGraph, replayed: Replayed, settings: Settings) -> Ground:
+    """Return what predictions of a run stand on.
+
+    Args:
+        run: Its digests.
+        across: Its collectives.
+        graph: Its graph.
+        replayed: The unchanged replay.
+        settings: Thresholds.
+    """
+    instances = across.instances if across is not None else {d.rank: d.instances for d in run.digests}
+    cost = transfer_costs(across, {d.rank: d.rows[0].device_name for d in run.digests}, settings)
+    return Ground(graph, replayed, instances, cost, settings)
+
+
+def join_run(digests: list[RankDigest], steady: Steady, across: Across | None, folder: Path) -> RunGraph | Unknown:
+    """Join the graphs of a run's ranks, or say why they cannot be.
+
+    Args:
+        digests: The ranks.
+        steady: Their units, with their clocks.
+        across: Their collectives.
+        folder: Where the graphs are.
+    """
+    if not steady.aligned:
+        return Unknown(
+            "the ranks' clocks have no common base, so nothing can be followed from one rank to another",
+            ["base times, or collectives of all ranks"],
+        )
+    withheld = [digest for digest in digests if digest.withheld]
+    if withheld:
+        return Unknown(f"rank {withheld[0].rank}: {withheld[0].withheld}", ["a complete record of the devices"])
+    graphs: list[RankGraph] = []
+    for digest in digests:
+        try:
+            graphs.append(replace(read_graph(folder / digest.graph), rank=digest.rank))
+        except InputError as error:
+            with suppress(OSError):
+                (folder / digest.graph).unlink(missing_ok=True)  # so that the trace is read again the next time
+            return Unknown(f"the stored graph of rank {digest.rank} cannot be used: {error}; ask again", [])
+    late = [graph for graph in graphs if graph.late_spans]
+    if late:
+        return Unknown(
+            f"rank {late[0].rank}: {late[0].late_spans} device spans end after the second unit that follows theirs, so"
+            " units cannot be told apart on the device",
+            ["a synchronisation in each unit"],
+        )
+    clocks = {rank: (clock.offset_ns, clock.drift, clock.reference_ns) for rank, clock in steady.clocks.items()}
+    for digest in digests:
+        clocks.setdefault(digest.rank, (steady.offset_ns[digest.rank], 0.0, 0))
+    return join_ranks(graphs, clocks, _meeting(across))
+
+
+def _meeting(across: Across | None) -> Meeting:
+    if across is None:
+        none = np.empty(0, np.int32)
+        return Meeting(np.zeros(1, np.int64), none, none, np.empty(0, np.uint8))
+    matched = across.matched
+    return Meeting(matched.first, matched.rank, matched.instance, across.split.how)
