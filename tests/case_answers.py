@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from longpole.analyses.name_book import CALL_CODE, NameBook
+from longpole.digest.across import Across, bring_together
+from longpole.digest.digest import Selection, digest
 from longpole.errors import LongpoleError
 from longpole.pipeline.discover import find_traces
 from longpole.pipeline.work import WorkContext, read_timelines
@@ -25,12 +27,12 @@ from tests.laws import refusal_of, report_on, whole_units
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from longpole.records.collectives import CollectiveEntry
     from longpole.report.document import RankEntry, Report
     from longpole.timeline.timeline import Timeline
 
 CASES: Final = Path(__file__).parent / "cases"
 
-_MATCHING = "needs the matching of collectives across ranks"
 _PATH = "needs the critical path"
 _CAUSES = "needs the diagnosis of causes"
 _NSYS = "needs the reader of Nsight Systems exports"
@@ -38,21 +40,16 @@ _FLIGHT = "needs the reader of flight-recorder dumps"
 _MEMORY = "needs the reader of memory snapshots"
 LATER_OF_CASE: Final = {
     "B044": {"critical_kernels": _PATH},
-    "B053": dict.fromkeys(("instances", "skew_us", "late_rank"), _MATCHING),
     "B054": dict.fromkeys(("launches", "kernel_table", "nvtx_ranges"), _NSYS),
     "B056": dict.fromkeys(("ranks", "empty", "world_size", "missing"), _FLIGHT),
     "B057": dict.fromkeys(("compare_from", "stuck_at", "not_entered", "mismatches"), _FLIGHT),
-    "B064": {"culprit_by_step": _MATCHING, "pause_us": _CAUSES},
+    "B064": {"pause_us": _CAUSES},
     "B065": {"idle_us_by_cause_per_step": _CAUSES},
-    "B069": {"exposed_us_by_bytes_per_step": _MATCHING},
-    "B070": {"exposed_us_per_step": _MATCHING},
     "B071": dict.fromkeys(("gap_us", "gaps", "gaps_per_step"), _CAUSES),
-    "B073": dict.fromkeys(("tokens", "slowest_by_step", "loss_us_max_minus_mean"), _CAUSES),
-    "B074": dict.fromkeys(("culprit_rank", "wait_us_per_step"), _MATCHING),
+    "B073": dict.fromkeys(("tokens", "loss_us_max_minus_mean"), _CAUSES),
     "B076": dict.fromkeys(("gap_us_per_step", "other_thread"), _CAUSES),
-    "B078": {"culprit_rank": _MATCHING, "slow_steps": _CAUSES, "wait_us": _MATCHING},
+    "B078": {"slow_steps": _CAUSES},
     "B079": {"startup_us": _CAUSES},
-    "B080": dict.fromkeys(("bytes", "algbw_gbps", "busbw_gbps"), _MATCHING),
     "B082": {"start_delay_us": _CAUSES},
     "B087": {"slow_steps": _CAUSES},
     "B090": dict.fromkeys(
@@ -68,7 +65,6 @@ LATER_OF_CASE: Final = {
 }
 LATER_EVERYWHERE: Final = {
     "cause": _CAUSES,
-    "transfer_us_per_step": _MATCHING,
     "recoverable_us_per_step": "needs the replay",
     "host_blocked_us_per_step": _CAUSES,
     **dict.fromkeys(
@@ -308,39 +304,117 @@ def _all_reduce(case: Case, want: dict[str, float]) -> None:
     assert found == {rank: ns(value) for rank, value in want.items()}
 
 
-def _collective_edges(case: Case, edge: str) -> list[int]:
-    """Return when each rank's only collective starts or ends, in ns since the epoch."""
-    edges = []
-    for timeline in case.timelines:
-        assert timeline.base_ns is not None
-        codes = [code for code, name in enumerate(timeline.names) if name.startswith("nccl") and "Kernel" in name]
-        (row,) = np.flatnonzero(np.isin(timeline.device.name, codes)).tolist()
-        edges.append(timeline.base_ns + int(getattr(timeline.device, edge)[row]))
-    return edges
+def _across(case: Case) -> Across:
+    """Return the run's collectives, matched and split."""
+    digests = [digest(t, Vocabulary.load(), Settings(), Selection()) for t in case.timelines]
+    across = bring_together(sorted(digests, key=lambda one: one.rank), Settings())
+    assert across is not None
+    return across
 
 
 def _arrival_skew(case: Case, want: float) -> None:
-    starts_ns = _collective_edges(case, "start_ns")
-    assert max(starts_ns) - min(starts_ns) == ns(want)
+    assert _across(case).split.lateness_ns.tolist() == [ns(want)]
 
 
-def _late_rank(case: Case, want: int) -> None:
-    starts_ns = _collective_edges(case, "start_ns")
-    assert starts_ns.index(max(starts_ns)) == want
+def _by_group(case: Case) -> dict[str, list[int]]:
+    """Return the operations of each group: `name:[members]` -> their numbers."""
+    matched = _across(case).matched
+    found: dict[str, list[int]] = {}
+    for operation, group in enumerate(matched.group_of.tolist()):
+        name = f"{matched.group[group].name}:{matched.group[group].members}"
+        found.setdefault(name, []).append(operation)
+    return found
+
+
+def _late_rank(case: Case, want: int | dict[str, int]) -> None:
+    split = _across(case).split
+    if isinstance(want, int):
+        assert split.culprit.tolist() == [want]
+        return
+    culprits = {name: set(split.culprit[ops].tolist()) for name, ops in _by_group(case).items()}
+    assert culprits == {name: {rank} for name, rank in want.items()}
+
+
+def _skews(case: Case, want: dict[str, list[float]]) -> None:
+    split = _across(case).split
+    skews = {name: split.lateness_ns[ops].tolist() for name, ops in _by_group(case).items()}
+    assert skews == {name: [ns(value) for value in values] for name, values in want.items()}
 
 
 def _end_skew(case: Case, want: float) -> None:
-    ends_ns = _collective_edges(case, "end_ns")
-    assert max(ends_ns) - min(ends_ns) == ns(want)
+    ends_ns = _across(case).split.end_ns
+    assert int(ends_ns.max() - ends_ns.min()) == ns(want)
 
 
 def _no_cross_rank_verdict(case: Case, want: bool) -> None:
     assert want is False
     report = case.report
-    assert report.collectives == []
-    assert report.findings == []
+    (entry,) = report.collectives
+    assert entry.split == "unknown"
+    assert report.findings == report.stragglers == entry.waits == []
+    for name in ("transfer_ns", "skew_ns", "culprit_rank", "culprit_share", "culprit_by_unit"):
+        assert "waiting plus moving, cannot be split" in getattr(entry, name).unknown
+        assert f"/collectives/0/{name}" in [unknown.at for unknown in report.unknown]
     assert not isinstance(report.ledger.objects["collective"].waiting_ns, int)
-    assert "/collectives" in [entry.at for entry in report.unknown]
+
+
+def _only_entry(case: Case) -> CollectiveEntry:
+    (entry,) = case.report.collectives
+    return entry
+
+
+def _transfer_per_step(case: Case, want: float) -> None:
+    entry = _only_entry(case)
+    assert entry.transfer_ns == ns(want) * case.report.unit.count
+    # What a rank did not move in, it waited in.
+    assert entry.duration_ns == entry.skew_ns + ns(want) * case.report.unit.count * len(entry.members_present)
+
+
+def _culprit_by_unit(case: Case, want: list[int]) -> None:
+    assert _only_entry(case).culprit_by_unit == want
+
+
+def _culprit(case: Case, want: int) -> None:
+    entry = _only_entry(case)
+    assert entry.culprit_rank == want
+    assert entry.waiting_ns_by_rank[str(want)] == 0
+    assert case.report.stragglers[0].rank == want
+
+
+def _waits_per_step(case: Case, want: dict[str, float]) -> None:
+    per_step = {rank: ns(value) * case.report.unit.count for rank, value in want.items()}
+    assert _only_entry(case).waiting_ns_by_rank == per_step
+    for row in case.report.ranks:
+        assert row.ledger.objects["collective"].waiting_ns == per_step[str(row.rank)]
+
+
+def _wait_of_the_others(case: Case, want: float) -> None:
+    waits = _only_entry(case).waits
+    assert {row.waiting_ns for row in waits} == {ns(want)}
+    assert {row.rank for row in waits} == {1, 2, 3}
+    assert {row.for_rank for row in waits} == {0}
+
+
+def _exposed_by_bytes(case: Case, want: dict[str, float]) -> None:
+    entry = _only_entry(case)
+    shares = case.report.unit.count * len(entry.members_present)
+    assert {str(row.bytes): row.exposed_ns for row in entry.by_size} == {s: ns(v) * shares for s, v in want.items()}
+
+
+def _exposed_by_kind(case: Case, want: dict[str, float]) -> None:
+    """Compare kinds as a whole: the case keeps gathers of forward and backward apart, its trace has no backward."""
+    shares = case.report.unit.count * len(case.report.ranks)
+    found = {entry.kind: entry.exposed_ns for entry in case.report.collectives}
+    gathers = want["all_gather_forward"] + want["all_gather_backward"]
+    assert found == {
+        "all_gather": ns(gathers) * shares,
+        "reduce_scatter": ns(want["reduce_scatter"]) * shares,
+    }
+
+
+def _rate(found: object, want: float) -> None:
+    assert isinstance(found, float)
+    assert abs(found - want) < 0.005
 
 
 def _kernels_of_launch(case: Case, want: dict[str, int]) -> None:
@@ -397,9 +471,7 @@ def _collectives(case: Case, want: int) -> None:
 
 
 def _bytes_each(case: Case, want: int) -> None:
-    for timeline in case.timelines:
-        sizes = {(args.in_elements, args.dtype) for args in timeline.collectives if args.in_elements}
-        assert sizes == {(want // 4, "Float")} or sizes == {(want // 2, "BFloat16")}, sizes
+    assert [row.bytes for row in _only_entry(case).by_size] == [want]
 
 
 def _bandwidth(case: Case, want: float) -> None:
@@ -492,6 +564,19 @@ ANSWERS: Final[dict[str, Callable[[Case, Any], None]]] = {
     "documents": lambda case, want: _equal(case.count_of("json.documents") + 1, want),
     "allreduce_us": _all_reduce,
     "arrival_skew_us": _arrival_skew,
+    "skew_us": _skews,
+    "instances": lambda case, want: _equal(len(_across(case).matched), want),
+    "transfer_us_per_step": _transfer_per_step,
+    "culprit_by_step": _culprit_by_unit,
+    "slowest_by_step": _culprit_by_unit,
+    "culprit_rank": _culprit,
+    "wait_us_per_step": _waits_per_step,
+    "wait_us": _wait_of_the_others,
+    "exposed_us_by_bytes_per_step": _exposed_by_bytes,
+    "exposed_us_per_step": _exposed_by_kind,
+    "bytes": lambda case, want: _equal([row.bytes for row in _only_entry(case).by_size], [want]),
+    "algbw_gbps": lambda case, want: _rate(_only_entry(case).algbw_gb_per_s, want),
+    "busbw_gbps": lambda case, want: _rate(_only_entry(case).busbw_gb_per_s, want),
     "late_rank": _late_rank,
     "end_skew_us": _end_skew,
     "idle_under": _idle_under,

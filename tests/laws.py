@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from longpole.errors import LongpoleError
-from longpole.pipeline.report import ReportOptions, build_report
+from longpole.pipeline.reading import ReportOptions
+from longpole.pipeline.report import build_report
 from longpole.report.json import render_json
 from longpole.report.text.page import render_text
 from longpole.timeline.integrity import CODES

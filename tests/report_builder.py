@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from longpole.analyses.sums import MOVED, add_ledgers, empty_ledger, mean_ledger
 from longpole.digest.rank_digest import DeviceSpan
+from longpole.records.critical_path import CriticalPath, NearCritical
 from longpole.records.ledger import DeviceTime, Ledger, ObjectTime, StageTime, Unknown
+from longpole.records.replay import Replay, UnitErrors
 from longpole.records.tables import ActivityRow, CopyRow, GapRow, KernelRow, ModuleRow, OperatorRow, ShapeRow, Where
 from longpole.report.document import (
     SCHEMA,
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 
 WORKERS_UNSEEN = Unknown("the loader's worker processes are not in the trace", ["spans of the loader workers"])
 NO_ITEMS = Unknown("how many items a unit processes is not declared", ["items per unit"])
-NOT_YET = Unknown("not part of this version")
+NOT_ASKED = Unknown("the graph of the run was not asked for")
 FIRST = Unknown("the first unit has none")
 
 
@@ -188,6 +190,8 @@ def make_report(
     unknown: Sequence[UnknownEntry] = (),
     selection: SelectionEntry | None = None,
     path: str = "traces/rank{rank}.json",
+    critical_path: CriticalPath | None = None,
+    replay: Replay | None = None,
 ) -> Report:
     """A report of some rows; the ledger is the mean of all their units."""
     periods = [unit.period_ns for row in rows[:1] for unit in row.units if isinstance(unit.period_ns, int)]
@@ -222,11 +226,11 @@ def make_report(
         ranks=list(rows),
         integrity=list(integrity),
         unknown=list(unknown),
-        clock=[ClockEntry(rank, 0, NOT_YET, "base_time") for rank in ranks],
+        clock=[ClockEntry(rank, 0, NOT_ASKED, "base_time") for rank in ranks],
         collectives=[],
         overlap=[],
-        critical_path=NOT_YET,
-        replay=NOT_YET,
+        critical_path=critical_path or NOT_ASKED,
+        replay=replay or NOT_ASKED,
         findings=[],
         long_pole=None,
         candidates=[],
@@ -256,6 +260,32 @@ def _mean(rows: Sequence[RankEntry]) -> Ledger:
     return mean
 
 
+def typical_path() -> CriticalPath:
+    """A path on which rank 5's loader is, then its computation, then a collective that ends on rank 0."""
+    by_object = {"input": ms(710), "compute": ms(1500), "collective": ms(240), "host": ms(30), "unknown": ms(4)}
+    return CriticalPath(
+        says="ProfilerStep#7: on rank 5 71.0 ms input (dataloader.py(701): __next__), 150 ms computation, then on rank"
+        " 0 24.0 ms collective, and 3.40 ms in shorter pieces",
+        by_object_ns=by_object,
+        by_rank_ns={"5": ms(2240), "0": ms(244)},
+        by_rank_object_ns={},
+        ranks_visited=[0, 5],
+        by_grade_share={"recorded": 0.66, "ordered": 0.31, "inferred": 0.03, "guess": 0.0, "unexplained": 0.002},
+        waits_share={"confirmed": 0.02, "untested": 0.01},
+        units=[f"ProfilerStep#{number}" for number in range(1, 11)],
+        unit="ProfilerStep#7",
+        period_ns=ms(248.4),
+        anchor_rank=0,
+        pieces=[],
+        near_critical=[NearCritical("input", 0), NearCritical("output", ms(9.3))],
+    )
+
+
+def typical_replay() -> Replay:
+    """A replay that is close, with a tenth of its path kept as recorded."""
+    return Replay(-0.004, UnitErrors(0.004, 0.012), 0.1, 0.08, 0.002, 0.0, 0, "usable", 10)
+
+
 def typical() -> Report:
     """Eight ranks, eleven steps; the loader of rank 5 holds all of them up."""
     rows = []
@@ -281,7 +311,7 @@ def typical() -> Report:
         ]
         rows.append(make_row(rank, [ledger] * 11, top=make_top(*gaps)))
     unknown = [
-        UnknownEntry("/long_pole", "naming a cause needs the critical path", []),
+        UnknownEntry("/long_pole", "naming causes is not part of this version", []),
         UnknownEntry("/headline", "never shown here: the verdict stands above", []),
         *(
             UnknownEntry(f"{at}/objects/input/{field}", WORKERS_UNSEEN.unknown, WORKERS_UNSEEN.missing)
@@ -308,6 +338,8 @@ def typical() -> Report:
         environment={"torch_version": "2.9.0", "cuda_runtime_version": 12080, "nccl_version": "2.27.3"},
         integrity=integrity,
         unknown=unknown,
+        critical_path=typical_path(),
+        replay=typical_replay(),
     )
 
 

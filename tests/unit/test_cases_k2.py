@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from longpole.errors import NotATraceError
+from longpole.records.ledger import Unknown
+from longpole.report.document import Headline
 from tests.case_answers import ANSWERS, CASES, NOT_KINETO, Case, later
 from tests.laws import check_refusal, check_report, check_rungs, refusal_of
 
@@ -43,13 +45,67 @@ def test_all_laws_hold(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", REPORTED)
-def test_no_rank_is_accused_before_there_is_a_diagnosis(case: str) -> None:
+def test_no_cause_is_named_before_there_is_a_diagnosis(case: str) -> None:
     report = get_case(case).report
 
-    assert report.findings == report.candidates == report.collectives == report.overlap == []
+    assert report.findings == report.candidates == []
     assert report.long_pole is None
     assert getattr(report.headline, "cause", "unknown") == "unknown"
     assert getattr(report.headline, "basis", "ledger") == "ledger"
+
+
+@pytest.mark.parametrize("case", REPORTED)
+def test_a_rank_that_waits_is_never_the_culprit(case: str) -> None:
+    for entry in get_case(case).report.collectives:
+        for row in entry.waits:
+            assert row.rank != row.for_rank
+        if isinstance(entry.culprit_rank, int) and entry.culprit_share == 1.0:
+            assert entry.waiting_ns_by_rank[str(entry.culprit_rank)] == 0
+
+
+LATE = {
+    "B064": [(rank, "host") for rank in (0, 1, 2, 3)],
+    "B073": [(0, "more_work"), (1, "more_work"), (3, "more_work")],
+    "B074": [(2, "slower_work")],
+    "B078": [(0, "output")],
+}
+
+
+@pytest.mark.parametrize("case", REPORTED)
+def test_late_ranks_are_named_with_the_reason_and_nobody_else(case: str) -> None:
+    stragglers = get_case(case).report.stragglers
+
+    assert sorted((entry.rank, entry.reason) for entry in stragglers) == LATE.get(case, [])
+
+
+@pytest.mark.parametrize(
+    ("case", "rank", "words"), [("B074", 2, "a slower device"), ("B078", 0, "saving"), ("B073", 1, "more work")]
+)
+def test_the_headline_names_the_rank_that_the_others_wait_for(case: str, rank: int, words: str) -> None:
+    headline = get_case(case).report.headline
+
+    assert isinstance(headline, Headline)
+    assert headline.rank == rank
+    assert headline.says.startswith(f"rank {rank} keeps others waiting")
+    assert words in headline.says
+
+
+def test_ranks_that_are_late_in_turn_are_named_together() -> None:
+    headline = get_case("B064").report.headline
+
+    assert isinstance(headline, Headline)
+    assert headline.rank is None
+    assert headline.says.startswith("ranks 0, 1, 2, 3 keep the others waiting in turn")
+    assert isinstance(get_case("B064").report.collectives[0].culprit_rank, Unknown)
+
+
+def test_b080_a_rate_of_an_incomplete_group_is_a_lower_bound() -> None:
+    (entry,) = get_case("B080").report.collectives
+
+    assert entry.split == "unknown"
+    assert entry.rate_from == "duration"
+    assert entry.members_present == [0, 1]
+    assert len(entry.members) == 16
 
 
 def test_a_snapshot_of_the_allocator_is_refused_by_name() -> None:

@@ -14,11 +14,24 @@ from typer.main import get_command
 from longpole.cli.app import app
 from longpole.cli.main import main
 from longpole.cli.plain_values import AsTyped, hand_over_plainly
+from longpole.whatif.change import OPTIONS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-COMMANDS = (["report"], ["version"], ["cache"], ["cache", "size"], ["cache", "clear"], ["schema"], ["schema", "report"])
+COMMANDS = (
+    ["report"],
+    ["whatif"],
+    ["scaling"],
+    ["version"],
+    ["cache"],
+    ["cache", "size"],
+    ["cache", "clear"],
+    ["schema"],
+    ["schema", "report"],
+    ["schema", "whatif"],
+    ["schema", "scaling"],
+)
 REPORT_OPTIONS = (
     "--color",
     "--csv",
@@ -33,9 +46,20 @@ REPORT_OPTIONS = (
     "--rules",
     "--settings",
     "--step",
+    "--unit",
     "--units",
     "--verify-cache",
 )
+
+OF_REPORT_TOO = tuple(option for option in REPORT_OPTIONS if option not in ("--csv", "--detail", "--unit"))
+WHATIF_OPTIONS = (*OPTIONS, *OF_REPORT_TOO)
+SCALING_OPTIONS = (
+    "--items",
+    "--items-of",
+    "--strong",
+    *(option for option in OF_REPORT_TOO if option not in ("--job", "--rank")),
+)
+AGREED = {"report": REPORT_OPTIONS, "whatif": WHATIF_OPTIONS, "scaling": SCALING_OPTIONS}
 
 
 def help_of(command: list[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -56,18 +80,20 @@ def test_help_fits_80_columns(command: list[str], capsys: pytest.CaptureFixture[
     assert max(len(line) for line in help_of(command, capsys).splitlines()) <= 80
 
 
-def test_the_report_has_the_agreed_options() -> None:
+@pytest.mark.parametrize("name", AGREED)
+def test_a_command_has_the_agreed_options(name: str) -> None:
     """An option is a promise: this list changes only on purpose, together with docs/reference/cli.md."""
-    report = get_command(app).commands["report"]  # type: ignore[attr-defined]
-    options = {name for parameter in report.get_params(typer.Context(report)) for name in parameter.opts}
+    command = get_command(app).commands[name]  # type: ignore[attr-defined]
+    options = {option for parameter in command.get_params(typer.Context(command)) for option in parameter.opts}
 
-    assert {name for name in options if name.startswith("--")} == set(REPORT_OPTIONS)
+    assert {option for option in options if option.startswith("--")} == set(AGREED[name])
 
 
 def test_the_reference_page_has_every_option_and_command(root: Path) -> None:
     page = (root / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
 
     assert not [option for option in REPORT_OPTIONS if f"`{option}" not in page]
+    assert not [option for option in {*WHATIF_OPTIONS, *SCALING_OPTIONS} if option not in page]
     assert not [command for command in COMMANDS if f"`longpole {' '.join(command)}" not in page]
 
 
@@ -93,9 +119,10 @@ def test_every_text_of_every_command_is_handed_over_as_typed() -> None:
 
     hand_over_plainly(command)
 
-    report = command.commands["report"]  # type: ignore[attr-defined]
-    readers = {parameter.name: vars(parameter)["_runtime_param"] for parameter in report.params}
-    assert all(isinstance(reader, AsTyped) for reader in readers.values()), readers
+    for name in AGREED:
+        params = command.commands[name].params  # type: ignore[attr-defined]
+        readers = {parameter.name: vars(parameter)["_runtime_param"] for parameter in params}
+        assert all(isinstance(reader, AsTyped) for reader in readers.values()), readers
 
 
 @pytest.mark.parametrize(

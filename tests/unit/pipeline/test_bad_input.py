@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from longpole.errors import InputError, LongpoleError, NotATraceError, UsageError
-from longpole.pipeline.report import ReportOptions
+from longpole.pipeline.reading import ReportOptions
 from longpole.report.text.page import render_text
 from tests.laws import check_listing, check_refusal, check_report, report_on
 from tests.trace_text import BASE_NS, annotation, call, document, kernel, steps, write
@@ -486,7 +486,8 @@ def test_a_pipe_is_read_within_the_bound_on_memory(tmp_path: Path) -> None:
 _MEASURE = """
 import re, sys
 from pathlib import Path
-from longpole.pipeline.report import ReportOptions, build_report
+from longpole.pipeline.reading import ReportOptions
+from longpole.pipeline.report import build_report
 report = build_report([sys.argv[1]], ReportOptions(processes=1))
 peak_kb = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 print(report.run.sources[0].events, report.unit.count, peak_kb // 1000)

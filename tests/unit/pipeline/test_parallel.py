@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from longpole.pipeline.report import ReportOptions, build_report
+from longpole.pipeline.reading import ReportOptions
+from longpole.pipeline.report import build_report
 
 if TYPE_CHECKING:
     from pathlib import Path

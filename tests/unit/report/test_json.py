@@ -38,6 +38,7 @@ PROMISED = {
     "long_pole",
     "candidates",
 }
+ADDED = {"stragglers", "links", "pipeline"}
 
 
 def parse(report: Report, detail: str = "unit") -> dict[str, Any]:
@@ -56,7 +57,7 @@ def test_a_document_decodes_into_the_type_that_its_schema_is_made_from(name: str
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_document_has_the_promised_keys(name: str) -> None:
-    assert set(parse(SAMPLES[name]())) == PROMISED
+    assert set(parse(SAMPLES[name]())) == PROMISED | ADDED
 
 
 def test_a_document_is_indented_by_one_space_and_ends_in_a_line_end() -> None:
@@ -112,11 +113,11 @@ def test_the_shipped_schema_is_current() -> None:
 
 
 def test_the_shipped_schemas_are_listed() -> None:
-    assert schema_names() == ["report"]
+    assert {"report", "scaling", "whatif"} <= set(schema_names())
 
 
 def test_an_unknown_schema_is_refused() -> None:
-    with pytest.raises(UsageError, match="expected one of report; found 'nothing'"):
+    with pytest.raises(UsageError, match=r"expected one of .*report.*; found 'nothing'"):
         read_schema("nothing")
 
 
