@@ -7,12 +7,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from longpole.analyses.sums import add_ledgers, mean_ledger, round_shares
 from longpole.settings import Settings
-from longpole.timeline.columns import Kind
+from longpole.timeline.columns import NONE_NS, Kind
 from longpole.vocabulary.objects import IDLE_REASONS, OBJECTS, charged_to
 from tests.build import measure
 from tests.strategies import SMALL_SETTINGS, Shape, device_scripts, scales, scripts
@@ -46,7 +47,15 @@ def _relative(value: Any, base_ns: int) -> Any:
 
 
 def _figures(measured: RankDigest) -> Any:
-    return _relative(msgspec.to_builtins(measured), measured.start_ns)
+    """The digest with times since its own start; the columns of its collectives are bytes, and stand beside it."""
+    own = measured.instances
+    columns = {name: own.column(name).astype(np.int64) for name in own.columns if len(own)}
+    for name in ("start_ns", "end_ns", "issue_ns"):
+        if name in columns:
+            columns[name] = np.where(columns[name] == NONE_NS, NONE_NS, columns[name] - measured.start_ns)
+    plain = msgspec.to_builtins(msgspec.structs.replace(measured, instances=type(own).empty()))
+    del plain["instances"]
+    return _relative(plain, measured.start_ns), {name: column.tolist() for name, column in columns.items()}
 
 
 def _walls(row: RowDigest) -> list[tuple[int, int]]:

@@ -155,6 +155,6 @@ class _Chooser:
                 continue
             source = self._src[edge]
             key = (self._times[source] + self._length[edge], -GRADE_OF_KIND[self._kind[edge]], -source)
-            if best < 0 or key > best_key:
+            if best < 0 or key >= best_key:  # of equal edges the last one, as `last_arrivals` has it
                 best, best_key = edge, key
         return best
