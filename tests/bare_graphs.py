@@ -70,7 +70,7 @@ def bare_graph(
         streams=(),
         n_tracks=1,
         main_track=0,
-        spans=DeviceSpans(places, none, places, places, places, codes, codes, flags, flags, flags, none),
+        spans=DeviceSpans(places, none, places, places, places, codes, codes, flags, flags, flags, flags),
         cover=Cover(np.zeros(2, np.int64), none, codes, codes, places, flags),
         host=HostSpans(none, none, places, places, np.zeros(2, np.int64)),
         entry=np.array([entry for entry, _ in meets], np.int32),

@@ -351,7 +351,7 @@ def _no_cross_rank_verdict(case: Case, want: bool) -> None:
     report = case.report
     (entry,) = report.collectives
     assert entry.split == "unknown"
-    assert report.findings == report.stragglers == entry.waits == []
+    assert not any((report.findings, report.stragglers, entry.waits))
     for name in ("transfer_ns", "skew_ns", "culprit_rank", "culprit_share", "culprit_by_unit"):
         assert "waiting plus moving, cannot be split" in getattr(entry, name).unknown
         assert f"/collectives/0/{name}" in [unknown.at for unknown in report.unknown]
@@ -367,6 +367,7 @@ def _transfer_per_step(case: Case, want: float) -> None:
     entry = _only_entry(case)
     assert entry.transfer_ns == ns(want) * case.report.unit.count
     # What a rank did not move in, it waited in.
+    assert isinstance(entry.skew_ns, int)
     assert entry.duration_ns == entry.skew_ns + ns(want) * case.report.unit.count * len(entry.members_present)
 
 

@@ -44,22 +44,22 @@ class Dag:
 
 
 @st.composite
-def dags(draw: Callable[..., object], max_points: int = 12, min_weight: int = -3) -> Dag:
+def dags(draw: st.DrawFn, max_points: int = 12, min_weight: int = -3) -> Dag:
     """Draw a graph whose edges point forward in a hidden order that recorded times follow only roughly."""
-    n = int(draw(st.integers(1, max_points)))  # type: ignore[call-overload]
+    n = draw(st.integers(1, max_points))
     hidden = draw(st.permutations(range(n)))
-    pairs = [(u, v) for place, u in enumerate(hidden) for v in hidden[place + 1 :]]  # type: ignore[arg-type,index]
-    chosen = draw(st.lists(st.sampled_from(pairs), max_size=3 * n)) if pairs else []
-    m = len(chosen)  # type: ignore[arg-type]
+    pairs = [(u, v) for place, u in enumerate(hidden) for v in hidden[place + 1 :]]
+    chosen: list[tuple[int, int]] = draw(st.lists(st.sampled_from(pairs), max_size=3 * n)) if pairs else []
+    m = len(chosen)
     weights = draw(st.lists(st.integers(min_weight, 6), min_size=m, max_size=m))
     kinds = draw(st.lists(st.sampled_from(KINDS), min_size=m, max_size=m))
     steps = draw(st.lists(st.sampled_from((0, 0, 1, 3)), min_size=n, max_size=n))
     jitter = draw(st.lists(st.sampled_from((0, 0, 0, -2, 2)), min_size=n, max_size=n))
     time_ns = np.empty(n, np.int64)
-    time_ns[np.array(hidden)] = np.cumsum(steps) + np.array(jitter)  # type: ignore[arg-type]
-    src = np.array([u for u, _ in chosen], np.int32)  # type: ignore[attr-defined]
-    dst = np.array([v for _, v in chosen], np.int32)  # type: ignore[attr-defined]
-    edges = Edges(src, dst, np.array(kinds, np.uint8), np.array(weights, np.int64))  # type: ignore[arg-type]
+    time_ns[np.array(hidden)] = np.cumsum(np.array(steps)) + np.array(jitter)
+    src = np.array([u for u, _ in chosen], np.int32)
+    dst = np.array([v for _, v in chosen], np.int32)
+    edges = Edges(src, dst, np.array(kinds, np.uint8), np.array(weights, np.int64))
     floors = np.full(n, -(1 << 62), np.int64)
     floors[~np.isin(np.arange(n), dst)] = time_ns[~np.isin(np.arange(n), dst)]
     return Dag(time_ns, edges, floors)

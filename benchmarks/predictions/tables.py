@@ -62,6 +62,11 @@ def first_of_each(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return list(found.values())
 
 
+def _times(counts: Sequence[int]) -> str:
+    """Write how often, as one number where it is one."""
+    return f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+
+
 def describe(first: Sequence[Outcome], outcomes: Sequence[Outcome], manifest: Manifest, rules: str) -> str:
     """Say in a paragraph what the tables rest on."""
     n_changes = len({one.change for one in first})
@@ -71,7 +76,7 @@ def describe(first: Sequence[Outcome], outcomes: Sequence[Outcome], manifest: Ma
     machine, versions = manifest.machine, manifest.versions
     return (
         f"{len(first)} pairs over {n_changes} changes, {len(outcomes)} predictions from as many recordings; every"
-        f" target was recorded {min(targets)} to {max(targets)} times. Recorded on {manifest.started[:10]}:"
+        f" target was recorded {_times(targets)} times. Recorded on {manifest.started[:10]}:"
         f" {machine['cores']} cores ({machine['processor']}), {machine['system']}, PyTorch {versions['torch']}, Python"
         f" {versions['python']}. The recordings of one target lie {percent(spreads[len(spreads) // 2])} apart in the"
         f" median, {percent(spreads[-1])} at most; {disturbed} of {len(manifest.recorded)} recordings were disturbed by"

@@ -107,19 +107,20 @@ def measure(device_spans: int, ranks: int) -> dict[str, Any]:
         with clock.over("join_s"):
             run = join_run(digests, steady, across, folder)
     if isinstance(run, Unknown):
-        sys.exit(run.why)
+        sys.exit(run.unknown)
     with clock.over("replay_and_path_s"):
         replayed = replay(run, list(steady.periods), settings)
     if isinstance(replayed, Unknown):
-        sys.exit(replayed.why)
+        sys.exit(replayed.unknown)
     with clock.over("sweep_s"):
         sweep(run.n_points, run.edges.src, run.edges.dst, run.edges.length_ns, run.floor_ns)
     instances = dict(across.instances) if across is not None else {d.rank: d.instances for d in digests}
     cost = transfer_costs(across, {d.rank: d.rows[0].device_name for d in digests}, settings)
     with clock.over("what_if_s"):
         predicted = predict(Ground(run, replayed, instances, cost, settings), [parse_change(CHANGE)])
+    error = replayed.judgement.error_of_median
     figures = {
-        "replay_error": round(replayed.judgement.error_of_median, 4),
+        "replay_error": round(error, 4) if isinstance(error, float) else error.unknown,
         "predicted_ns": predicted.predicted_ns,
         "contracted_edges_per_instance": round(float(np.mean(edges)), 2),
     }

@@ -51,7 +51,7 @@ def rank_graph(rank: int, steps: int, collectives: int, seed: int) -> RankGraph:
     duration_ns = random.integers(20_000, 90_000, start.size)
     duration_ns[calls - 1 :: calls] = random.integers(60_000, 200_000, n)
     last = entry.reshape(steps, collectives)[:, -1] + 1
-    parts = [
+    parts: list[tuple[EdgeKind, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | int]] = [
         (EdgeKind.SECTION, host.ravel()[:-1], host.ravel()[1:], host_ns),
         (EdgeKind.LAUNCH, launch.ravel(), start.ravel(), LAUNCH_NS),
         (EdgeKind.DURATION, start.ravel(), start.ravel() + 1, duration_ns),
@@ -63,7 +63,7 @@ def rank_graph(rank: int, steps: int, collectives: int, seed: int) -> RankGraph:
         (EdgeKind.COMPLETION, sync, done, 0),
         (EdgeKind.COMPLETION, done[:-1], done[1:], 0),
     ]
-    edges = Edges.join([_edges(*part) for part in parts])
+    edges = Edges.join([_edges(kind, src, dst, length_ns) for kind, src, dst, length_ns in parts])
     # In the order of when things are launched every edge points forward.
     when = np.concatenate([host.ravel() * 4, np.repeat(launch.ravel() * 4 + 1, 2), sync * 4 + 2]).astype(np.int64)
     when[start.ravel() + 1] += 1
@@ -106,7 +106,7 @@ def _bare(
         streams=(),
         n_tracks=1,
         main_track=0,
-        spans=DeviceSpans(places, none, places, places, places, codes, codes, flags, flags, flags, none),
+        spans=DeviceSpans(places, none, places, places, places, codes, codes, flags, flags, flags, flags),
         cover=Cover(np.zeros(2, np.int64), none, codes, codes, places, flags),
         host=HostSpans(none, none, places, places, np.zeros(2, np.int64)),
         entry=entry.astype(np.int32),

@@ -16,8 +16,8 @@ from longpole.ranks.matching import match
 from longpole.report.document import Headline
 from longpole.settings import Settings
 from tests.case_answers import CASES
+from tests.collective_rows import moved
 from tests.corpus.recordings import outcome_of
-from tests.operations_table import moved
 
 if TYPE_CHECKING:
     from pathlib import Path

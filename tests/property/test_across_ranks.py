@@ -19,7 +19,7 @@ from longpole.ranks.matching import match
 from longpole.ranks.split import How, split
 from longpole.records.instances import Group, Instances
 from longpole.settings import Settings
-from tests.operations_table import UNITS, Op, exact_clocks, moved, table, times_of
+from tests.collective_rows import UNITS, Op, exact_clocks, moved, table, times_of
 
 if TYPE_CHECKING:
     from longpole.ranks.matching import Matched
@@ -62,9 +62,10 @@ def jobs(draw: st.DrawFn, said: tuple[str, ...] = ("ids", "sequences", "nothing"
                 end = max(arrivals.values()) + draw(st.integers(1, 20))
                 sequence[place] = sequence.get(place, 0) + 1
                 for rank in ranks:
-                    ids = {"comms_id": number * 7919} if what == "ids" else {}
-                    counts = {"sequence": sequence[place]} if what != "nothing" else {}
-                    ops[rank].append(Op(arrivals[rank], end, kind, place, bytes=size, unit=unit, **ids, **counts))
+                    ids = number * 7919 if what == "ids" else -1
+                    count = sequence[place] if what != "nothing" else -1
+                    op = Op(arrivals[rank], end, kind, place, bytes=size, unit=unit, comms_id=ids, sequence=count)
+                    ops[rank].append(op)
                     truth[rank].append(number)
                     free[rank] = end
                 number += 1

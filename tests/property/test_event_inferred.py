@@ -62,7 +62,7 @@ def records(draw: DrawFn) -> Script:
             call = "cudaGraphLaunch" if step.by_graph else "cudaLaunchKernel"
             launch = script.launch(at, at + draw(st.sampled_from([2, 8])), thread=step.thread, name=call)
             start = launch.end_ns / 1000 + draw(st.sampled_from([1, 5, 60]))
-            if spans and draw(st.booleans()):
+            if spans and bool(draw(st.booleans())):
                 waited = draw(st.sampled_from(spans[-4:]))
                 start = max(start, waited.end_ns / 1000 + draw(st.sampled_from([-8, -6, 0, 2, 20, 21])))
             for stream in (step.stream, 20) if step.by_graph else (step.stream,):

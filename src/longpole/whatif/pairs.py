@@ -102,7 +102,7 @@ def spread_of(kind: str, device: str) -> Spread | None:
     errors = np.array([pair.predicted_ns / pair.measured_ns - 1 for pair in alike])
     sizes = np.sort(np.abs(errors))
     p90 = float(sizes[-(-9 * len(sizes) // 10) - 1])
-    source = f"{len(alike)} pairs of recordings on {device}, docs/concepts/how-good-are-predictions.md"
+    source = f"recorded on {device}, see docs/concepts/how-good-are-predictions.md"
     return Spread(kind, len(alike), float(np.median(sizes)), p90, float(np.median(errors)), source)
 
 

@@ -18,7 +18,7 @@ from longpole.graph.kinds import EdgeKind
 from longpole.graph.merge import Merged, finish, members_of, merge, of, transfers_ns
 from longpole.graph.run_graph import Meeting, join_ranks
 from longpole.graph.sweep import sweep
-from tests.bare_graphs import arrows, bare_graph
+from tests.bare_graphs import Arrow, arrows, bare_graph
 from tests.graph_strategies import teams
 from tests.merges import check_run
 from tests.run_graphs import joined
@@ -33,7 +33,8 @@ HERE = (0, 0.0, 0)
 
 def rank_of(rank: int, work_ns: int, units: int = 2) -> RankGraph:
     """Return a rank that works, then meets the others until 110 ns into the unit, and works 5 ns more, per unit."""
-    times, rows, meets, done, now = [0], [], [], [], 0
+    rows: list[Arrow] = []
+    times, meets, done, now = [0], [], [], 0
     for _ in range(units):
         before = len(times) - 1
         entry, left, end = len(times), len(times) + 1, len(times) + 2

@@ -172,9 +172,9 @@ def test_the_path_continues_on_the_rank_that_came_last() -> None:
             script.collective(at + 11 + compute, at + 1611, script.launch(at + 5, at + 8), stream=7)
             script.sync(at + 20, at + 1616, name="cudaDeviceSynchronize")
     run = replayed(*scripts)
-    compute = run.path.take(run.path.object == OBJECTS.index("compute"))
+    computed = run.path.take(run.path.object == OBJECTS.index("compute"))
     collective = run.path.take(run.path.object == OBJECTS.index("collective"))
 
-    assert compute.rank.tolist() == [1] * 3
-    assert (compute.dur_ns == 1_500_000).all()
+    assert computed.rank.tolist() == [1] * 3
+    assert (computed.dur_ns == 1_500_000).all()
     assert collective.dur_ns.sum() / 3 == 100_000

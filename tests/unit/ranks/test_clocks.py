@@ -9,7 +9,7 @@ from longpole.ranks.clocks import Clock, RankTimes, estimate_clocks
 from longpole.ranks.matching import match
 from longpole.records.instances import Group, Instances
 from longpole.settings import Settings
-from tests.operations_table import UNITS, Op, moved, table, times_of, world
+from tests.collective_rows import UNITS, Op, moved, table, times_of, world
 
 MS = 1_000_000
 NOISE_US = (0.4, -0.7, 0.2, 0.9, -0.3, 0.5, -0.8, 0.1, 0.6, -0.5)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from longpole.ranks.matching import Why, match
 from longpole.records.instances import Group
-from tests.operations_table import UNITS, Op, receive, send, table, world
+from tests.collective_rows import UNITS, Op, receive, send, table, world
 
 if TYPE_CHECKING:
     from longpole.ranks.matching import Matched
@@ -141,11 +141,10 @@ def test_without_a_group_all_ranks_of_the_job_are_complete() -> None:
 def test_without_a_group_the_ranks_of_a_known_group_are_complete() -> None:
     """Ranks 0 and 1 share an operation of a size that rank 2 does not have, and are a group of the header."""
     known = [Group("0", "", [0, 1, 2], 3), Group("1", "TP", [0, 1], 2)]
-    host = {"group": -1, "on_device": False}
     tables = {
-        0: table(Op(0, 9, bytes=64, **host), groups=known),
-        1: table(Op(0, 9, bytes=64, **host), groups=known),
-        2: table(Op(0, 9, bytes=8, **host), groups=known[:1]),
+        0: table(Op(0, 9, bytes=64, group=-1, on_device=False), groups=known),
+        1: table(Op(0, 9, bytes=64, group=-1, on_device=False), groups=known),
+        2: table(Op(0, 9, bytes=8, group=-1, on_device=False), groups=known[:1]),
     }
 
     matched = _match(tables, world_size=3)

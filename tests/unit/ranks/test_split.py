@@ -11,7 +11,7 @@ from longpole.ranks.clocks import Clock
 from longpole.ranks.matching import Matched, match
 from longpole.ranks.split import NOT_SPLIT, How, Split, WhyNot, split, why_not_split, withdraw
 from longpole.settings import Settings
-from tests.operations_table import UNITS, Op, exact_clocks, receive, send, table, world
+from tests.collective_rows import UNITS, Op, exact_clocks, receive, send, table, world
 
 if TYPE_CHECKING:
     from longpole.records.instances import Instances

@@ -7,7 +7,7 @@ stream 7                       └→├─ K ─┤
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def _find(ground: Ground) -> Edges:
     return edges.take(np.array([waiter[0] not in "AB" for waiter in waiters], np.bool_))
 
 
-def _drawn(ends: Sequence[float], lags: Sequence[float], **how: bool) -> Ground:
+def _drawn(ends: Sequence[float], lags: Sequence[float], **how: Any) -> Ground:
     script = Script()
     for k, (b_ends, lag) in enumerate(zip(ends, lags, strict=True)):
         _unit(script, k, b_ends, lag, **how)

@@ -24,7 +24,7 @@ def _job(load: float, rest: float, steps: int = 6, **settings: int) -> Run:
         script.kernel(begins + 110, begins + rest - 15, script.launch(begins + 100, begins + 105))
         script.sync(begins + 120, begins + rest - 10)
         at += load + rest
-    return replayed(script, settings=Settings(**{"prefetch_handover_ns": 0, **settings}))  # type: ignore[arg-type]
+    return replayed(script, settings=Settings(**{"prefetch_handover_ns": 0, **settings}))
 
 
 @pytest.mark.parametrize("steps", [3, 4, 6, 9])
