@@ -14,7 +14,7 @@ from longpole.records.operations import OperationKind
 from longpole.units import format_ns, parse_ns
 from longpole.whatif.change import FACTOR_MAX
 from longpole.whatif.operations import equalised_ns
-from longpole.whatif.selector import REGEX_MAX_CHARS
+from longpole.whatif.selector import REGEX_MAX_CHARS, compile_quietly
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,7 +77,7 @@ class OperationChange(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return `[N]` bool: the operations that are meant."""
         chosen = np.ones(len(table), bool)
         if self.name_regex:
-            pattern = re.compile(self.name_regex)
+            pattern = compile_quietly(self.name_regex)
             chosen &= np.array([bool(pattern.search(kind.name)) for kind in table.types], bool)[table.optype]
         if self.object:
             chosen &= (table.kind == OperationKind.COMPUTE) == (self.object == "compute")
@@ -220,7 +220,7 @@ def _checked_regex(pattern: str) -> str:
     if len(pattern) > REGEX_MAX_CHARS:
         _refuse(f"a regular expression of at most {REGEX_MAX_CHARS} characters", f"{len(pattern):,}")
     try:
-        re.compile(pattern)
+        compile_quietly(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         _refuse("a regular expression", f"{pattern!r} ({error})")
     return pattern

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -147,11 +148,22 @@ def _term(term: str) -> tuple[str, str | int]:
     return _refuse(_FORMS, repr(term))
 
 
+def compile_quietly(pattern: str) -> re.Pattern[str]:
+    """Compile a user's regular expression; what Python warns of for its own future is none of the user's business.
+
+    Raises:
+        re.error: It is none.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return re.compile(pattern)
+
+
 def _compile(pattern: str) -> re.Pattern[str]:
     if len(pattern) > REGEX_MAX_CHARS:
         _refuse(f"a regular expression of at most {REGEX_MAX_CHARS} characters", f"{len(pattern):,}")
     try:
-        return re.compile(pattern)
+        return compile_quietly(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         _refuse("a regular expression", f"{pattern!r} ({error})")
 

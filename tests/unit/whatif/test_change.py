@@ -156,3 +156,8 @@ def test_a_selector_without_a_name_has_no_pattern() -> None:
 def test_a_rank_that_none_can_have_is_refused(number: int) -> None:
     with pytest.raises(UsageError, match="expected a rank from 0 on"):
         Selector(rank=number)
+
+
+def test_what_python_warns_of_in_an_expression_is_not_shown() -> None:
+    """`[[` may mean a nested set in some later Python; here it means what it always did."""
+    assert parse_change("--set name:[[a]=0").says() == "what is named like [[a] takes no time"
