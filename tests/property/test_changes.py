@@ -28,7 +28,14 @@ from longpole.whatif.change import (
     parse_change,
     parse_option,
 )
-from longpole.whatif.selector import ALL_STAGES, SELECTABLE_KINDS, SELECTABLE_OBJECTS, Selector, parse_selector
+from longpole.whatif.selector import (
+    ALL_STAGES,
+    SELECTABLE_KINDS,
+    SELECTABLE_OBJECTS,
+    Selector,
+    compile_quietly,
+    parse_selector,
+)
 
 if TYPE_CHECKING:
     from longpole.whatif.change import Change
@@ -36,7 +43,7 @@ if TYPE_CHECKING:
 
 def is_regex(text: str) -> bool:
     try:
-        re.compile(text)
+        compile_quietly(text)
     except (re.error, OverflowError, RecursionError):
         return False
     return True
