@@ -1,0 +1,1 @@
+"""From what was measured to what to do: findings, candidates, verdicts, the journal."""
