@@ -1,0 +1,1 @@
+"""Recordings before and after a change, several fresh runs a side, for `longpole verify`. README.md says how."""
