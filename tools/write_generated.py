@@ -10,9 +10,12 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from longpole.records.run_record import SCHEMA as RECORD_SCHEMA
+from longpole.records.run_record import RunRecord
 from longpole.report.json import report_schema
 from longpole.report.operations import operations_schema
 from longpole.report.scaling import scaling_schema
+from longpole.report.schema_of import document_schema
 from longpole.report.text import render_text
 from longpole.report.text.scaling import render_scaling
 from longpole.report.text.whatif import render_whatif
@@ -42,6 +45,7 @@ def generated_files() -> dict[Path, bytes]:
     }
     schemas = {
         "operations": operations_schema(),
+        "record": document_schema(RunRecord, RECORD_SCHEMA),
         "report": report_schema(),
         "scaling": scaling_schema(),
         "whatif": whatif_schema(),

@@ -10,6 +10,7 @@ from longpole.cli.documents import DocumentOutput
 from longpole.cli.operations import report_on_tables
 from longpole.cli.outputs import Outputs
 from longpole.cli.progress import Progress
+from longpole.cli.records import RecordOutput
 from longpole.cli.terminal import COLORS
 from longpole.cli.values import parse_choice, parse_count, parse_if_given, parse_ranks, parse_units
 
@@ -19,6 +20,7 @@ Examples:
   longpole report traces/ --units 3..7 --json report.json
   longpole report rank0.json.gz rank1.json.gz --csv tables/
   longpole report operations.parquet
+  longpole report traces/ --record before.json --items 16384:token
   longpole report 'runs/*/rank*.json' --job 2 --json - | jq .headline"""
 
 
@@ -27,6 +29,9 @@ def report(
     *,
     json: option.JsonFile = None,
     csv: option.CsvFolder = None,
+    record: option.RecordFile = None,
+    items: option.Items = None,
+    label: option.Label = None,
     step: option.Step = None,
     units: option.Units = None,
     unit: option.Unit = None,
@@ -50,6 +55,7 @@ def report(
         color=parse_choice("--color", color, COLORS),
     )
     outputs.check()
+    kept = RecordOutput.of_options(record, items, label)
     ranks, number = parse_if_given(parse_ranks, rank), parse_if_given(parse_units, units)
     chosen: dict[str, Any] = {
         "job": parse_count("--job", job),
@@ -57,11 +63,11 @@ def report(
         "unit": unit,
     }
     of_traces = {"--csv": csv, "--step": step, "--units": units, "--unit": unit, "--rank": rank}
-    of_traces |= {"--rules": rules, "--job": job}
+    of_traces |= {"--rules": rules, "--job": job, "--record": record}
     if report_on_tables(paths, DocumentOutput(json_file=json, quiet=quiet, color=color), settings, of_traces):
         return
     from longpole.pipeline.reading import ReportOptions
-    from longpole.pipeline.report import build_report
+    from longpole.pipeline.report import report_on
 
     options = ReportOptions(
         step=step,
@@ -74,6 +80,8 @@ def report(
         **chosen,
     )
     with Progress(wanted=not quiet) as progress:
-        document = build_report(paths, options, progress.update)
+        run, document = report_on(paths, options, progress.update)
+    if kept is not None:
+        kept.write(run, document, options)
     outputs.write(document)
     progress.say_done()

@@ -20,6 +20,17 @@ JsonFile: TypeAlias = Annotated[
 CsvFolder: TypeAlias = Annotated[
     str | None, typer.Option("--csv", metavar="DIR", help="Write the report's tables as CSV files into a folder.")
 ]
+RecordFile: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--record", metavar="FILE", help="Write a run record, which verify and the journal compare."),
+]
+Items: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--items", metavar="N[:KIND]", help="What all ranks together process in a unit (16384:token), for the record."
+    ),
+]
+Label: TypeAlias = Annotated[str | None, typer.Option("--label", metavar="TEXT", help="What the record calls the run.")]
 Step: TypeAlias = Annotated[
     str | None,
     typer.Option("--step", metavar="REGEX", help="Events whose name matches mark the units of work."),

@@ -31,6 +31,12 @@ def operations() -> None:
     _print("operations")
 
 
+@schema_app.command("record", epilog="Example: longpole schema record > record.schema.json")
+def record() -> None:
+    """Print the JSON Schema of a run record, as `longpole report --record` writes it."""
+    _print("record")
+
+
 @schema_app.command("scaling", epilog="Example: longpole schema scaling > scaling.schema.json")
 def scaling() -> None:
     """Print the JSON Schema of `longpole scaling --json`."""

@@ -15,6 +15,8 @@ Value = TypeVar("Value")
 _UNITS: Final = re.compile(r"(\d{0,18})\.\.(\d{0,18})|(\d{1,18})", re.ASCII)
 _RANKS: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _COUNT: Final = re.compile(r"[1-9]\d{0,8}", re.ASCII)
+_ITEMS: Final = re.compile(r"[1-9]\d{0,17}", re.ASCII)
+_KIND: Final = re.compile(r"[a-z][a-z_-]{0,31}", re.ASCII)
 _MOST_RANKS: Final = 1_000_000
 
 
@@ -74,6 +76,21 @@ def parse_count(option: str, text: str | None) -> int | None:
     if not _COUNT.fullmatch(text.strip()):
         _refuse(option, "a whole number of at least 1", text)
     return int(text)
+
+
+def parse_items(option: str, text: str) -> tuple[int, str]:
+    """Read how many items a unit processes, and of what kind where that is said.
+
+    >>> parse_items("--items", "16384:token"), parse_items("--items", "32")
+    ((16384, 'token'), (32, ''))
+
+    Raises:
+        UsageError: It is not of the form N or N:KIND.
+    """
+    count, colon, kind = text.partition(":")
+    if not _ITEMS.fullmatch(count.strip()) or (colon and not _KIND.fullmatch(kind.strip())):
+        _refuse(option, "N or N:KIND, such as 16384:token, where N is a whole number of at least 1", text)
+    return int(count), kind.strip()
 
 
 def parse_items_of(texts: Sequence[str]) -> dict[str, int]:

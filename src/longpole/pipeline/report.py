@@ -44,6 +44,23 @@ def build_report(
         UsageError: A path, an option or the choice of a run is wrong.
         InputError: No file could be used.
     """
+    return report_on(paths, options, progress)[1]
+
+
+def report_on(
+    paths: Sequence[str], options: ReportOptions, progress: Callable[[str, int, int], None] | None = None
+) -> tuple[Run, Report]:
+    """Return the digests of a run, and the report on it.
+
+    Args:
+        paths: Files, folders and patterns; together they are one run.
+        options: What to report on, and how.
+        progress: Hears (what is being read, bytes done, bytes in all) now and then.
+
+    Raises:
+        UsageError: A path, an option or the choice of a run is wrong.
+        InputError: No file could be used.
+    """
     settings = read_settings(options.settings)
     with ExitStack() as held:
         folder = graph_folder(options, held)
@@ -56,10 +73,10 @@ def build_report(
                 run = choose_run(choose_ranks(digests, options), options.job, settings)
             from longpole.pipeline.replays import answer_run
 
-            answer = answer_run(run, folder, settings, options.unit)
+            answer = answer_run(run, folder, settings, options.unit, options.rules)
             if options.use_cache:
                 Cache.default().write_answer(_answer_key(run, options, settings), answer)
-    return build_document(run, refused, selection_of(options), package_version(), settings, answer)
+    return run, build_document(run, refused, selection_of(options), package_version(), settings, answer)
 
 
 def _stored_answer(run: Run, options: ReportOptions, settings: Settings) -> PathAnswer | None:
