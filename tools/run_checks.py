@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tools import (
+    check_cause_pages,
     check_changelog,
     check_docs_links,
     check_docs_lists,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 
 CHECKS: dict[str, Callable[[Path], list[Violation]]] = {
+    "cause-pages": check_cause_pages.find_violations,
     "changelog": check_changelog.find_violations,
     "docs-links": check_docs_links.find_violations,
     "docs-lists": check_docs_lists.find_violations,
