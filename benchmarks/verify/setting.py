@@ -29,6 +29,7 @@ class Setting(Knobs):
         cache_mb: what the cache of `cached` holds.
     """
 
+    width: int = 64  # little real work: it is what varies from run to run
     batch: int = 16
     item_ms: float = 0.0
     log_every: int = 1
@@ -52,7 +53,7 @@ def parse_setting(raw: Mapping[str, Any]) -> Setting:
         ValueError: a name is not known, or a value is of another kind; the message names it.
     """
     own = {name: value for name, value in asdict(Setting()).items() if name not in asdict(Knobs())}
-    knobs = parse_knobs({name: value for name, value in raw.items() if name not in own})
+    knobs = parse_knobs({"width": Setting().width} | {name: value for name, value in raw.items() if name not in own})
     values = {name: _parse_own(name, raw[name], default) for name, default in own.items() if name in raw}
     return Setting(**{**asdict(knobs), **values})
 
