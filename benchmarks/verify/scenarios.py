@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 SCENARIOS = Path(__file__).with_name("scenarios.toml")
 SIDES = ("before", "after")
 _NEEDED = {"name", "says", "verdict", "part", "pairs", *SIDES}
-_KNOWN = _NEEDED | {"few"}
+OTHER_VERDICTS = ("few", "without_items", "limit", "limited")
+_KNOWN = _NEEDED | {*OTHER_VERDICTS, "same_outputs"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,9 @@ class Scenario:
         says: what the engineer did.
         verdict: expected of all runs.
         few: expected of the first two runs a side; empty where nothing is.
+        without_items: expected where the runs after the change do not say their items; empty where nothing is.
+        limit, limited: a limit, and the verdict that is expected under it; empty where nothing is.
+        same_outputs: the change must leave the loss of every step what it was.
         part: the object that the change was aimed at.
         pairs: of runs to record.
         before, after: of the program.
@@ -36,6 +40,10 @@ class Scenario:
     says: str
     verdict: str
     few: str
+    without_items: str
+    limit: str
+    limited: str
+    same_outputs: bool
     part: str
     pairs: int
     before: Setting
@@ -69,7 +77,9 @@ def read_scenarios(path: Path = SCENARIOS) -> tuple[Scenario, ...]:
 def _parse(raw: Mapping[str, Any]) -> Scenario:
     name = raw.get("name", "a scenario without a name")
     if not _NEEDED <= set(raw) <= _KNOWN:
-        message = f"{name}: expected the keys {sorted(_NEEDED)}, perhaps 'few'; found {sorted(raw)}"
+        message = (
+            f"{name}: expected the keys {sorted(_NEEDED)}, perhaps {sorted(_KNOWN - _NEEDED)}; found {sorted(raw)}"
+        )
         raise ValueError(message)
     try:
         before, after = (parse_setting(raw[side]) for side in SIDES)
@@ -80,7 +90,8 @@ def _parse(raw: Mapping[str, Any]) -> Scenario:
         name=raw["name"],
         says=raw["says"],
         verdict=raw["verdict"],
-        few=raw.get("few", ""),
+        same_outputs=raw.get("same_outputs", True),
+        **{name: raw.get(name, "") for name in OTHER_VERDICTS},
         part=raw["part"],
         pairs=raw["pairs"],
         before=before,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.predictions.knobs import Knobs, parse_knobs
@@ -71,3 +71,13 @@ def _parse_own(name: str, value: Any, default: Any) -> Any:
         message = f"{name}: expected a value like {default!r}; found {value!r}"
         raise ValueError(message)
     return float(value) if isinstance(default, float) else value
+
+
+def changed_values(setting: Setting) -> dict[str, Any]:
+    """Return what differs from the defaults, in the order of the attributes."""
+    standard = Setting()
+    return {
+        field.name: getattr(setting, field.name)
+        for field in fields(setting)
+        if getattr(setting, field.name) != getattr(standard, field.name)
+    }
