@@ -79,6 +79,8 @@ class Cause:
         statistic: Which figure its cost is: `median`, `mean`, `one_off` or `none`.
         shares: Costs that are drawn, as shares of the period.
         scalable: Its cost follows its strength, so that any share can be asked for.
+        pairs: It may be drawn together with another cause.
+        pace: The only pace of the host at which it shows.
         strength: What scales its cost; nanoseconds for most.
     """
 
@@ -90,13 +92,16 @@ class Cause:
     shares = (0.06, 0.6)
     scalable = True
     pairs = True
+    pace: str | None = None
     culprits: frozenset[int] | None = None
-    marks_units = False
+    stays = False
+    """Something of it is there even without it: its methods are called, and look at `removed`."""
 
     def __init__(self, plan: Plan, rng: random.Random) -> None:
         self.plan = plan
         self.rng = rng
         self.strength = 0.0
+        self.removed = False
 
     def start(self, share: float) -> float:
         """Return a first guess of the strength that costs this share of the period."""

@@ -37,10 +37,12 @@ class Cost:
         return max(self.median_ns[0], self.mean_ns[0]) / self.period_ns
 
 
-def simulate(plan: Plan, causes: Sequence[Cause]) -> tuple[Recording, Plan]:
-    """Build the job with these causes and run it."""
+def simulate(plan: Plan, causes: Sequence[Cause], without: Cause | None = None) -> tuple[Recording, Plan]:
+    """Build the job with these causes, but for one, and run it."""
     for cause in causes:
-        plan = cause.tune(plan)
+        cause.removed = cause is without
+        if cause.stays or not cause.removed:
+            plan = cause.tune(plan)
     writer = Writer(plan, causes)
     starts = plan.knob("starts", {})
     return run(TEMPLATES[plan.template](writer), plan.knob("physics", plan.physics), starts), plan
@@ -93,9 +95,8 @@ def periods_of(recording: Recording, steps: int) -> list[int]:
 def cost_of(plan: Plan, causes: Sequence[Cause], cause: Cause) -> Cost:
     """Return what one of a job's causes costs: the job, less the same job without it."""
     given, _ = simulate(plan, causes)
-    others = [one for one in causes if one is not cause]
-    ways = [simulate(plan, others)[0]]
-    ways += [simulate(plan.with_knobs(**knobs), others)[0] for knobs in cause.alternatives()]
+    ways = [simulate(plan, causes, cause)[0]]
+    ways += [simulate(plan.with_knobs(**knobs), causes, cause)[0] for knobs in cause.alternatives()]
     period = periods_of(given, plan.steps)
     start, ends = completions(given, plan.steps)
     medians, means, onces = [], [], []

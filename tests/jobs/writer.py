@@ -24,7 +24,7 @@ class Writer:
 
     def __init__(self, plan: Plan, causes: Sequence[Cause]) -> None:
         self.plan = plan
-        self.causes = causes
+        self.causes = [cause for cause in causes if cause.stays or not cause.removed]
         self.dialect = plan.dialect
         self.runtime = plan.dialect.runtime
         self.collectives: dict[Hashable, Collective] = {}
