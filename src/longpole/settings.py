@@ -115,6 +115,38 @@ class Settings:
         equalise_min_ratio: Ranks are made equal in speed where one takes this many times as long as the others' median
             (our choice: operators of equal ranks differ by less in the recordings).
         graph_gap_ns: Between the spans of a newly captured graph (case B082: back to back).
+        finding_min_share: A cause is a finding where it costs at least this share of the period (our choice: what one run
+            differs from the next by, `run_spread_share`).
+        long_pole_min_share: Findings that together cost less than this share of the period are no long pole
+            (REPORT-JSON: 5 %).
+        gpu_work_min_share: Where nothing is found, the device is the long pole if it computes for at least this share of
+            the unit or of the path (our choice); below it no verdict is given.
+        acting_min_share: Collectives are worth acting on from this share of the unit in service (DESIGN 3.8); it never
+            hides a finding.
+        fragmentation_min_share: Memory is fragmented where this share of what is reserved is free and in pieces (our
+            choice: less is what caching costs).
+        regression_min_share: A change counts from this share of the time per item on (DESIGN 3.12).
+        sync_many_per_unit: From so many blocking calls of one kind in a unit on they are many (our choice: a step reads
+            its loss, its gradient norm and little else).
+        sporadic_max_share: What happens in at most this share of the units is sporadic or periodic (our choice).
+        stall_factor: A stall is this many times what the usual unit takes for the same thing (our choice: input, saving
+            and pauses of equal units differ by less on the corpus).
+        pause_min_ns: A thread without any record is paused from this long on (our choice: interpreted code between two
+            operators takes less than that on the corpus).
+        uneven_factor: Some ranks are slow at something where it takes them this many times what the others' median is
+            (our choice).
+        small_kernel_max_ns: Launches can only bind a job whose mean device span is shorter than this (our choice: ten
+            times what a launch takes).
+        many_collectives_per_unit: From so many operations of one kind and group in a unit on they are many (our choice:
+            buckets of a model are fewer).
+        small_collective_max_bytes: A collective up to this size is small (latency rules below about 1 MiB on every
+            fabric that system-model.md has fits for).
+        low_latency_max_bytes: A low-latency protocol above this size wastes the link (case B080: 1 MiB).
+        low_latency_loss: What a low-latency protocol takes times what the full rate would (LL sends as many flags as
+            data).
+        beside_factor: Overlap slows work where it takes this many times what it takes alone (our choice).
+        last_bucket_share: The last operation is the exposed one where this share of the exposed time is its own (our
+            choice).
         expansion_max_ratio: An archive may not grow by more than this, beyond `expansion_free_bytes`
             (the largest ratio of a real trace in the corpus is 28; deflate's limit is 1032).
         expansion_free_bytes: An archive may always grow to this size.
@@ -137,6 +169,12 @@ class Settings:
             on their own (our choice: as many as the largest job of the corpus has).
         operation_workers_swept: So many workers, the worst by an upper bound, are each replayed on their own (our
             choice: a sweep takes a tenth of a second for 100,000 operations).
+        verify_min_units: One run a side is compared from this many units on (docs/decisions/0019: with fewer, resampling
+            says too little of the spread).
+        verify_part_min_share: A part shrank where it takes less by at least this share of the period (our choice).
+        verify_arrived_max_share: The wait has moved where, at best, less than this share of what the part gave up came
+            out as a shorter item (our choice).
+        verify_runs_max: More runs than this a side are not worth recommending (our choice).
     """
 
     readout_max_bytes: int = 4096
@@ -205,6 +243,24 @@ class Settings:
     prefetch_handover_ns: int = 2500 * NS_PER_US
     equalise_min_ratio: float = 1.2
     graph_gap_ns: int = 0
+    finding_min_share: float = 0.03
+    long_pole_min_share: float = 0.05
+    gpu_work_min_share: float = 0.7
+    acting_min_share: float = 0.2
+    fragmentation_min_share: float = 0.2
+    regression_min_share: float = 0.03
+    sync_many_per_unit: int = 4
+    sporadic_max_share: float = 0.5
+    stall_factor: float = 3.0
+    pause_min_ns: int = 1000 * NS_PER_US
+    uneven_factor: float = 2.0
+    small_kernel_max_ns: int = 60 * NS_PER_US
+    many_collectives_per_unit: int = 32
+    small_collective_max_bytes: int = 1 << 20
+    low_latency_max_bytes: int = 1 << 20
+    low_latency_loss: float = 2.0
+    beside_factor: float = 1.1
+    last_bucket_share: float = 0.5
     expansion_max_ratio: int = 200
     expansion_free_bytes: int = 1 << 30
     operation_overlap_max_ns: int = 500 * NS_PER_US
@@ -216,6 +272,10 @@ class Settings:
     operation_worker_share: float = 0.03
     operation_ranks_swept: int = 32
     operation_workers_swept: int = 8
+    verify_min_units: int = 5
+    verify_part_min_share: float = 0.01
+    verify_arrived_max_share: float = 0.5
+    verify_runs_max: int = 100
 
 
 def read_settings(path: Path | None) -> Settings:

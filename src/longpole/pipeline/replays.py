@@ -6,8 +6,11 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
+from longpole.advice.diagnose import diagnose
+from longpole.advice.scene import Scene, Tables
 from longpole.digest.across import bring_together
 from longpole.digest.jobs import choose_run
 from longpole.digest.steady import find_steady
@@ -18,7 +21,9 @@ from longpole.graph.store import read_graph
 from longpole.pipeline.reading import choose_ranks, graph_folder, read_digests
 from longpole.records.critical_path import ANSWER_VERSION, PathAnswer
 from longpole.records.ledger import Unknown
+from longpole.report.cross_rank import cross_rank
 from longpole.settings import read_settings
+from longpole.vocabulary.matcher import Vocabulary
 from longpole.whatif.answer import path_answer
 from longpole.whatif.predict import Ground
 from longpole.whatif.replay import replay
@@ -81,32 +86,57 @@ def replay_run(
         folder = graph_folder(options, held)
         digests, refused = read_digests(paths, options, settings, progress, folder, graphs_needed=True)
         run = choose_run(choose_ranks(digests, options), options.job, settings)
-        across = bring_together(run.digests, settings)
-        steady = find_steady(run.digests, settings, across.clocks if across is not None else None)
-        graph = join_run(run.digests, steady, across, folder)
-    if isinstance(graph, Unknown):
-        return RunReplay(run, refused, steady, across, graph, graph, settings)
-    return RunReplay(run, refused, steady, across, graph, replay(graph, list(steady.periods), settings), settings)
+        return _replay_digests(run, refused, folder, settings)
 
 
-def answer_run(run: Run, folder: Path, settings: Settings, unit: str | None) -> PathAnswer:
-    """Return what a run's graph says of its critical path.
+def _replay_digests(run: Run, refused: list[Finding], folder: Path, settings: Settings) -> RunReplay:
+    """Bring the ranks together, join their graphs, and replay the run unchanged."""
+    across = bring_together(run.digests, settings)
+    steady = find_steady(run.digests, settings, across.clocks if across is not None else None)
+    graph = join_run(run.digests, steady, across, folder)
+    replayed = graph if isinstance(graph, Unknown) else replay(graph, list(steady.periods), settings)
+    return RunReplay(run, refused, steady, across, graph, replayed, settings)
+
+
+def answer_run(run: Run, folder: Path, settings: Settings, unit: str | None, rules: Path | None = None) -> PathAnswer:
+    """Return what a run's graph says of its critical path, and what holds the run up.
 
     Args:
         run: The digests, by rank.
         folder: Where their graphs are.
         settings: Thresholds.
         unit: Name of the unit to show in full; the one with the longest period where None.
+        rules: The user's own naming rules.
     """
-    across = bring_together(run.digests, settings)
-    steady = find_steady(run.digests, settings, across.clocks if across is not None else None)
-    graph = join_run(run.digests, steady, across, folder)
-    if isinstance(graph, Unknown):
-        return PathAnswer(ANSWER_VERSION, why_not=graph)
-    replayed = replay(graph, list(steady.periods), settings)
-    if isinstance(replayed, Unknown):
-        return PathAnswer(ANSWER_VERSION, why_not=replayed)
-    return path_answer(ground_of(run, across, graph, replayed, settings), unit)
+    replayed = _replay_digests(run, [], folder, settings)
+    scene = scene_of(replayed, rules)
+    if scene.ground is None:
+        why = replayed.graph if isinstance(replayed.graph, Unknown) else replayed.replayed
+        answer = PathAnswer(ANSWER_VERSION, why_not=why if isinstance(why, Unknown) else None)
+    else:
+        answer = path_answer(scene.ground, unit)
+    found = diagnose(scene)
+    return msgspec.structs.replace(
+        answer, findings=found.findings, long_pole=found.long_pole, why_no_pole=found.why_none
+    )
+
+
+def scene_of(run: RunReplay, rules: Path | None = None) -> Scene:
+    """Return what rules look at.
+
+    Args:
+        run: The run with its graph and replay, or why there are none.
+        rules: The user's own naming rules.
+    """
+    ground = None
+    if not isinstance(run.graph, Unknown) and not isinstance(run.replayed, Unknown):
+        ground = ground_of(run.run, run.across, run.graph, run.replayed, run.settings)
+    together = cross_rank(run.run.digests, run.across, replace(run.steady), run.settings)
+    tables = Tables(
+        together.collectives, together.stragglers, together.links, together.pipeline, together.overlap
+    )
+    vocabulary = Vocabulary.load(rules)
+    return Scene(run.run.digests, run.steady, run.across, tables, ground, run.settings, vocabulary)
 
 
 def ground_of(run: Run, across: Across | None, graph: RunGraph, replayed: Replayed, settings: Settings) -> Ground:

@@ -6,10 +6,11 @@ from typing import Final
 
 import msgspec
 
+from longpole.records.findings import CauseFinding
 from longpole.records.ledger import Unknown
 from longpole.records.replay import Replay
 
-ANSWER_VERSION: Final = 1
+ANSWER_VERSION: Final = 2
 GRAPH_VERSION: Final = 2  # of the ranks' graphs on disk
 
 
@@ -107,6 +108,9 @@ class PathAnswer(msgspec.Struct, frozen=True):
         replay: How far the replay may be believed, None where there is none.
         why_not: Why the one or the other is not known.
         constants: Of the ranks' graphs.
+        findings: The diagnosis, the most costly first.
+        long_pole: Id of the finding that is the long pole, None where no verdict can be given.
+        why_no_pole: Why there is none.
     """
 
     version: int
@@ -114,3 +118,6 @@ class PathAnswer(msgspec.Struct, frozen=True):
     replay: Replay | None = None
     why_not: Unknown | None = None
     constants: list[ConstantEntry] = []
+    findings: list[CauseFinding] = []
+    long_pole: str | None = None
+    why_no_pole: Unknown | None = None

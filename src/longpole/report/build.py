@@ -89,8 +89,8 @@ def build_report(
         overlap=together.overlap,
         critical_path=answer.path or answer.why_not or _NOT_ASKED,
         replay=answer.replay or answer.why_not or _NOT_ASKED,
-        findings=[],
-        long_pole=None,
+        findings=list(answer.findings),
+        long_pole=answer.long_pole,
         candidates=[],
         stragglers=together.stragglers,
         links=together.links,
@@ -98,8 +98,9 @@ def build_report(
     )
     _withhold_services(report, digests)
     _withdraw_periods(report)
-    why = "naming causes is not part of this version; see the headline, the critical path and the stragglers"
-    report.unknown = [UnknownEntry("/long_pole", why, []), *unknown_entries(report)]
+    why = answer.why_no_pole
+    entries = [UnknownEntry("/long_pole", why.unknown, why.missing)] if why is not None else []
+    report.unknown = [*entries, *unknown_entries(report)]
     return report
 
 

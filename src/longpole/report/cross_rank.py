@@ -59,7 +59,8 @@ def cross_rank(digests: list[RankDigest], across: Across | None, steady: Steady,
     """
     if across is None:
         return CrossRank(_clocks_by_base(digests))
-    from longpole.report.collectives import collective_entries, steady_members
+    from longpole.digest.members import steady_members
+    from longpole.report.collectives import collective_entries
     from longpole.report.links import link_rows, pipeline_entry
     from longpole.report.overlap import overlap_entries
     from longpole.report.stragglers import straggler_entries

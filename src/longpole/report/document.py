@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from longpole.digest.rank_digest import DeviceSpan
 from longpole.records.collectives import CollectiveEntry, LinkRow, OverlapEntry, PipelineEntry, StragglerEntry
 from longpole.records.critical_path import CriticalPath
+from longpole.records.findings import CandidateEntry, CauseFinding
 from longpole.records.ledger import DeviceTime, Ledger, ObjectTime, StageTime, Unknown
 from longpole.records.replay import Replay
 from longpole.records.tables import ActivityRow, CopyRow, GapRow, KernelRow, ModuleRow, OperatorRow
@@ -218,9 +219,9 @@ class Report(msgspec.Struct):
     overlap: list[OverlapEntry]
     critical_path: CriticalPath | Unknown
     replay: Replay | Unknown
-    findings: list[Any]
+    findings: list[CauseFinding]
     long_pole: str | None
-    candidates: list[Any]
+    candidates: list[CandidateEntry]
     stragglers: list[StragglerEntry] = []
     links: list[LinkRow] = []
     pipeline: list[PipelineEntry] = []

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from longpole.digest.members import Members
     from longpole.digest.rank_digest import RankDigest
-    from longpole.report.collectives import Members
     from longpole.settings import Settings
 
 _SHOWN: Final = 256

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from longpole.digest.members import Members
     from longpole.digest.rank_digest import RankDigest, UnitDigest
-    from longpole.report.collectives import Members
     from longpole.settings import Settings
 
 _OBJECTS: Final = ("input", "artifact", "state", "output", "unknown")

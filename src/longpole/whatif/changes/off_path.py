@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from longpole.graph.kinds import EdgeKind
 from longpole.timeline.intervals import union
 from longpole.whatif.occurrences import find_occurrences
+from longpole.whatif.release import release
 from longpole.whatif.selection import section_parts, thread_time, waits_inside
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def off_path(draft: Draft, change: OffPath) -> None:
             threads = [t for t in thread_time(draft, place, change.selector) if t.track == track]
             parts = section_parts(draft, place, threads)
             draft.shorten(place, threads, parts, 0.0)
-            draft.drop(waits_inside(draft, place, threads))
+            release(draft, place, waits_inside(draft, place, threads))
             before = -1
             for write in writes:
                 point = draft.add_point(write.begin_ns + write.dur_ns)

@@ -17,6 +17,7 @@ from longpole.graph.sweep import NEVER_NS
 from longpole.timeline.intervals import union
 from longpole.whatif.composition import Alteration
 from longpole.whatif.occurrences import find_occurrences
+from longpole.whatif.release import release
 from longpole.whatif.selection import section_parts, thread_time, waits_inside
 from longpole.whatif.selector import Selector
 
@@ -40,7 +41,7 @@ def prefetch(draft: Draft, change: Prefetch) -> None:
             taken = find_occurrences(draft, place, track, joined)
             parts = section_parts(draft, place, threads)
             draft.set_length(parts.edge, draft.length_ns[parts.edge] - parts.inside_ns)
-            draft.drop(waits_inside(draft, place, threads))
+            release(draft, place, waits_inside(draft, place, threads))
             handed_ns = _add_workers(draft, taken)
             inside_ns = max(int(parts.inside_ns.sum()), 1)
             draft.alterations.append(Alteration(place, track, time, min(handed_ns / inside_ns, 1.0)))

@@ -8,6 +8,7 @@ import numpy as np
 
 from longpole.graph.kinds import EdgeKind
 from longpole.whatif.issuing import issuing_sections, resumptions
+from longpole.whatif.release import release
 from longpole.whatif.selection import instances_of, section_parts, selected_spans, span_edges, thread_time, waits_inside
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def scale(draft: Draft, change: Scale) -> None:
         draft.shorten(place, threads, parts, change.factor)
         draft.rows += len(edges) + sum(len(time.start_ns) for _, time in threads)
         if removes_waits:
-            draft.drop(waits_inside(draft, place, threads))
+            release(draft, place, waits_inside(draft, place, threads))
             _drop_host_side(draft, place, change.selector)
     _refuse_unsplit(draft, change.selector)
 

@@ -1,0 +1,135 @@
+"""Saving holds the job up: on one rank, on all, or by the shadow that staging throws on later units.
+
+rank 0   ══ step ══├──── save ────┤══ step ══        one rank: the others wait in the next collective
+writer                  ├── write, after a staging copy ──┤     staging: units beside it take longer
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from longpole.advice.places import longest
+from longpole.advice.removal import without_time
+from longpole.advice.stalls import find_uneven
+from longpole.advice.suspect import Suspect
+from longpole.advice.words import of_ranks, some_names
+from longpole.records.findings import Evidence, Place
+from longpole.timeline.intervals import Intervals, covered_before, unite
+
+if TYPE_CHECKING:
+    from longpole.advice.scene import RankView, Scene
+
+_SAVES: Final = ("checkpoint_save", "write")
+_STAGES: Final = re.compile(r"stag|snapshot|async|copy_state_dict|offload_state_dict|state[ _]dict|to_cpu", re.IGNORECASE)
+
+
+def find(scene: Scene) -> list[Suspect]:
+    """Suspect saving on the main threads, and writers that slow the units beside them."""
+    found = [*_on_main(scene), *_shadow(scene)]
+    return found
+
+
+def _on_main(scene: Scene) -> list[Suspect]:
+    times = {view.place: saving(view) for view in scene.views}
+    per_unit = {view.place: view.mean_ns(times[view.place]) for view in scene.views}
+    least_ns = scene.settings.finding_min_share * scene.period_ns / 2
+    if max(per_unit.values(), default=0) < least_ns:
+        return []
+    uneven = find_uneven(scene, per_unit, least_ns)
+    places = uneven.places if uneven is not None else [p for p, ns in per_unit.items() if ns >= least_ns]
+    views = [scene.views[place] for place in places]
+    names = sorted({name for view in views for name in view.names_where(np.isin(view.activity, _SAVES))})
+    staged = [name for name in names if _STAGES.search(name)]
+    if uneven is not None:
+        cause, how = "checkpoint_on_one_rank", "saves while the others wait"
+    elif staged and len(staged) == len(names):
+        cause, how = "checkpoint_staging", "state is staged for saving before the next unit begins"
+    else:
+        cause, how = "checkpoint_blocking", "nothing runs while it saves"
+    units = sorted({name for view in views for name in _units(view, times[view.place])}, key=scene.units.index)
+    who = of_ranks(scene, views)
+    return [
+        Suspect(
+            cause=cause,
+            ranks=[view.rank for view in views],
+            says=f"{who}checkpoint ({some_names(names)}): {{cost}}; {how}, in {len(units)} of {len(scene.units)} units",
+            evidence=[
+                Evidence("saving_ns_per_unit", per_unit[view.place], longest(view, times[view.place]))
+                for view in views[:4]
+            ],
+            holds_host=True,
+            remove=[without_time({view.place: [(view.main, times[view.place])] for view in views})],
+            ledger_ns=max(scene.exposed_ns("output", view.rank) for view in views),
+            units=units,
+            what_if=["--off-path output"],
+        )
+    ]
+
+
+def saving(view: RankView) -> Intervals:
+    """Return the main thread's time in saving."""
+    return view.activity_time(*_SAVES)
+
+
+def _units(view: RankView, time: Intervals) -> list[str]:
+    inside = view.by_unit_ns(time)
+    wanted = set(view.scene.units)
+    return [name for name, ns in zip(view.graph.units, inside.tolist(), strict=True) if ns > 0 and name in wanted]
+
+
+def _shadow(scene: Scene) -> list[Suspect]:
+    """Compare the units beside which a writer works in the background with the others: no replay reaches contention."""
+    busy = {view.place: _behind(view) for view in scene.views}
+    beside: set[str] = set()
+    for view in scene.views:
+        covered = view.by_unit_ns(busy[view.place])
+        main = view.by_unit_ns(saving(view))
+        for place, name in enumerate(view.graph.units):
+            if covered[place] > scene.settings.pause_min_ns and main[place] == 0:
+                beside.add(name)
+    periods = scene.steady.periods
+    quiet = [ns for name, ns in periods.items() if name not in beside]
+    shadowed = [name for name in periods if name in beside]
+    if not shadowed or len(quiet) < 2:
+        return []
+    usual_ns = sorted(quiet)[(len(quiet) - 1) // 2]
+    excess_ns = sum(max(periods[name] - usual_ns, 0) for name in shadowed)
+    per_unit_ns = excess_ns // max(len(periods), 1)
+    views = [view for view in scene.views if len(busy[view.place].start_ns)]
+    return [
+        Suspect(
+            cause="checkpoint_staging",
+            ranks=[view.rank for view in views],
+            says="a checkpoint written in the background slows the units beside it: {cost} on average",
+            evidence=[
+                Evidence("period_ns beside a writer, median", _median([periods[n] for n in shadowed]), Place()),
+                Evidence("period_ns otherwise, median", usual_ns, Place()),
+            ],
+            ledger_ns=per_unit_ns,
+            units=shadowed,
+            grade="inferred",
+        )
+    ]
+
+
+def _behind(view: RankView) -> Intervals:
+    """Return when other threads save, and when copies that saving launched run."""
+    chosen = np.isin(view.activity, _SAVES)
+    threads = [view.under(chosen, track) for track in range(view.graph.n_tracks) if track != view.main]
+    spans = view.graph.spans
+    rows = np.flatnonzero(spans.is_copy & (spans.launch >= 0))
+    if len(rows):
+        launch_ns = view.graph.host.start_ns[spans.launch[rows]]
+        main = saving(view)
+        mine = rows[covered_before(main, launch_ns + 1) > covered_before(main, launch_ns)]
+        if len(mine):
+            order = np.argsort(view.device_start_ns[mine])
+            threads.append(Intervals(view.device_start_ns[mine][order], view.device_end_ns[mine][order]))
+    return unite(*threads) if threads else Intervals.none()
+
+
+def _median(values: list[int]) -> int:
+    return sorted(values)[(len(values) - 1) // 2]

@@ -1,0 +1,178 @@
+"""The main thread stands still and nothing of its own says why: another thread holds it up, or the process pauses.
+
+main     ├ launch ┤           no record           ├ launch ┤
+pinning            ├──── holds the lock ─────┤
+device   ═══════════════╗                          ══ …
+                        ╰── idle ──╯
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from longpole.advice.places import longest
+from longpole.advice.removal import without_time
+from longpole.advice.suspect import Suspect
+from longpole.advice.words import listed, on_ranks
+from longpole.analyses.name_book import OBJECT_CODE
+from longpole.graph.kinds import EdgeKind
+from longpole.records.findings import Evidence, Place
+from longpole.timeline.intervals import Intervals, intersect, subtract, union
+
+if TYPE_CHECKING:
+    from longpole.advice.scene import RankView, Scene
+
+_COVERED: Final = 0.5  # of a pause: what another thread does for less of it does not explain it
+_OPERATORS: Final = ("::", "cuda", "hip", "cu", "aclrt", "acl", "nccl", "rccl")
+
+
+@dataclass(frozen=True, slots=True)
+class _Pauses:
+    """The long pauses of one rank's main thread, and those of them during which another thread was busy."""
+
+    view: RankView
+    alone: Intervals
+    beside: Intervals
+    other: int
+
+
+def find(scene: Scene) -> list[Suspect]:
+    """Suspect whatever freezes a main thread without a record of its own."""
+    pauses = [_pauses(view) for view in scene.views if view.main >= 0]
+    return [*_contention(scene, pauses), *_rotating(scene, pauses), *_preparation(scene, pauses)]
+
+
+def _pauses(view: RankView) -> _Pauses:
+    quiet = quiet_time(view)
+    long = (quiet.end_ns - quiet.start_ns) >= view.scene.settings.pause_min_ns
+    quiet = Intervals(quiet.start_ns[long], quiet.end_ns[long])
+    best, other = np.zeros(len(quiet.start_ns), np.bool_), -1
+    most = 0
+    for track in range(view.graph.n_tracks):
+        busy = _foreign(view, track)
+        if busy is None:
+            continue
+        share = np.array([intersect(Intervals(quiet.start_ns[i : i + 1], quiet.end_ns[i : i + 1]), busy).total_ns() for i in range(len(quiet.start_ns))])
+        covered = share >= _COVERED * (quiet.end_ns - quiet.start_ns) if len(share) else best
+        best |= covered
+        if int(share[covered].sum()) > most:
+            most, other = int(share[covered].sum()), track
+    beside = Intervals(quiet.start_ns[best], quiet.end_ns[best])
+    return _Pauses(view, Intervals(quiet.start_ns[~best], quiet.end_ns[~best]), beside, other)
+
+
+def quiet_time(view: RankView) -> Intervals:
+    """Return when the main thread ran no operator, call or named activity, waits for other threads left out."""
+    graph, cover = view.graph, view.graph.cover
+    plain = np.array(
+        [not call and not any(name.startswith(o) or "::" in name for o in _OPERATORS) for name, call in zip(graph.names, view.call, strict=True)]
+        + [True],
+        np.bool_,
+    )
+    silent = (cover.object == OBJECT_CODE["host"]) & ~cover.named & plain[cover.name]
+    time = graph.covered(view.main, silent)
+    low, high = int(graph.unit_start_ns[0]), int(graph.time_ns.max())
+    time = intersect(time, Intervals.single(low, high)) if high > low else Intervals.none()
+    edges = graph.edges
+    waits = np.flatnonzero(edges.kind == EdgeKind.SILENT)
+    waits = waits[graph.lane[edges.src[waits]] == view.main]
+    return subtract(time, union(graph.time_ns[edges.src[waits]], graph.time_ns[edges.dst[waits]]))
+
+
+def _foreign(view: RankView, track: int) -> Intervals | None:
+    """Return when a thread that launches nothing was busy; None for the main thread and those that launch."""
+    graph = view.graph
+    if track == view.main:
+        return None
+    rows = slice(int(graph.host.first[track]), int(graph.host.first[track + 1]))
+    if rows.start == rows.stop or np.isin(np.arange(rows.start, rows.stop), graph.spans.launch).any():
+        return None
+    return union(graph.host.start_ns[rows], graph.host.end_ns[rows])
+
+
+def _contention(scene: Scene, pauses: list[_Pauses]) -> list[Suspect]:
+    struck = [one for one in pauses if len(one.beside.start_ns) and one.other >= 0]
+    if not struck:
+        return []
+    ranks = [one.view.rank for one in struck]
+    first = struck[0]
+    thread = first.view.graph.lane_names[first.other]
+    evidence = [
+        Evidence("frozen_ns_per_unit", one.view.mean_ns(one.beside), longest(one.view, one.beside, one.other))
+        for one in struck[:4]
+    ]
+    return [
+        Suspect(
+            cause="thread_contention",
+            ranks=ranks,
+            says=f"the main thread stands still while thread {thread} is busy: {{cost}}{on_ranks(scene, ranks)}",
+            evidence=evidence,
+            holds_host=True,
+            remove=[without_time({one.view.place: [(one.view.main, one.beside)] for one in struck})],
+            ledger_ns=scene.idle_ns("host.python"),
+            grade="inferred",
+        )
+    ]
+
+
+def _by_unit(scene: Scene, pauses: list[_Pauses]) -> dict[str, list[int]]:
+    """Return, for each steady unit, the ranks whose main thread pauses for long beyond the others' pause."""
+    least_ns = scene.settings.finding_min_share * scene.period_ns
+    struck: dict[str, list[int]] = {name: [] for name in scene.units}
+    by_rank = {one.view.rank: dict(zip(one.view.graph.units, one.view.by_unit_ns(one.alone).tolist(), strict=True)) for one in pauses}
+    for name in scene.units:
+        own = {rank: units.get(name, 0) for rank, units in by_rank.items()}
+        usual = sorted(own.values())[(len(own) - 1) // 2] if own else 0
+        struck[name] = [rank for rank, ns in own.items() if ns - usual >= least_ns]
+    return struck
+
+
+def _rotating(scene: Scene, pauses: list[_Pauses]) -> list[Suspect]:
+    struck = _by_unit(scene, pauses) if len(pauses) > 1 else {}
+    ranks = sorted({rank for some in struck.values() for rank in some})
+    if len(ranks) < 2:
+        return []
+    units = [name for name, some in struck.items() if some]
+    if max(sum(rank in some for some in struck.values()) for rank in ranks) > scene.settings.sporadic_max_share * len(scene.units) + 0.5:
+        return []
+    mine = [one for one in pauses if one.view.rank in ranks]
+    return [
+        Suspect(
+            cause="host_pause_rotating",
+            ranks=ranks,
+            says=f"{listed(ranks)} pause in turn, without any record of why, and the others wait each time: {{cost}}",
+            evidence=[Evidence("paused_ns", int((one.alone.end_ns - one.alone.start_ns).max(initial=0)), longest(one.view, one.alone)) for one in mine[:8]],
+            holds_host=True,
+            remove=[without_time({one.view.place: [(one.view.main, one.alone)] for one in mine})],
+            ledger_ns=scene.idle_ns("host.python"),
+            units=units,
+            grade="ordered",
+        )
+    ]
+
+
+def _preparation(scene: Scene, pauses: list[_Pauses]) -> list[Suspect]:
+    """Suspect what the same few ranks do on their main threads in most units, and the others do not."""
+    struck = _by_unit(scene, pauses) if len(pauses) > 1 else {}
+    often = {one.view.rank: sum(one.view.rank in some for some in struck.values()) for one in pauses}
+    ranks = [rank for rank, n in often.items() if 2 * n > len(scene.units)]
+    if not ranks:
+        return []
+    mine = [one for one in pauses if one.view.rank in ranks]
+    names = sorted({longest(one.view, one.alone).name for one in mine} - {""})
+    doing = f" ({', '.join(names[:2])})" if names else ""
+    return [
+        Suspect(
+            cause="host_preparation",
+            ranks=ranks,
+            says=f"{listed(ranks)} prepare for longer than the others before launching{doing}, and all wait: {{cost}}",
+            evidence=[Evidence("preparing_ns_per_unit", one.view.mean_ns(one.alone), longest(one.view, one.alone) or Place(one.view.rank)) for one in mine[:4]],
+            holds_host=True,
+            remove=[without_time({one.view.place: [(one.view.main, one.alone)] for one in mine})],
+            ledger_ns=max(scene.exposed_ns("host", rank) for rank in ranks),
+            grade="ordered",
+        )
+    ]

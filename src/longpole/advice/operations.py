@@ -1,0 +1,108 @@
+"""The collectives of the steady units as one table: what moved, how long, how much of it showed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+import numpy as np
+
+from longpole.digest.members import steady_members
+from longpole.vocabulary.objects import COLLECTIVE_KINDS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longpole.advice.scene import Scene
+
+    Ints: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """Operations of the steady units, by start; columns `[N]` int64.
+
+    Attributes:
+        operation: Place among the run's matched operations.
+        kind: Code into COLLECTIVE_KINDS.
+        group: Place among the run's groups, -1 where not known.
+        unit: Number of the unit, ascending in time.
+        size_bytes: The full buffer, -1 where not known.
+        start_ns: When the first member began, on the run's clock.
+        end_ns: When the last member ended.
+        transfer_ns: What the bytes took once all had arrived; the shortest member where that cannot be told.
+        exposed_ns: The part of the transfer that no compute covers, on the member where it is largest.
+        stage: Code into STAGES of the first member's launch, -1 where not known.
+        split: 1 where waiting and moving could be told apart.
+    """
+
+    operation: Ints
+    kind: Ints
+    group: Ints
+    unit: Ints
+    size_bytes: Ints
+    start_ns: Ints
+    end_ns: Ints
+    transfer_ns: Ints
+    exposed_ns: Ints
+    stage: Ints
+    split: Ints
+
+    def __len__(self) -> int:
+        return len(self.operation)
+
+    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Self:
+        """Return some of the operations."""
+        return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+
+    def of_kind(self, *kinds: str) -> Self:
+        """Return the operations of some kinds."""
+        return self.take(np.isin(self.kind, [COLLECTIVE_KINDS.index(kind) for kind in kinds]))
+
+    def by_kind_and_group(self) -> list[Self]:
+        """Return the operations of each kind and group, the longest exposed first."""
+        key = self.kind * (1 << 32) + self.group
+        parts = [self.take(key == one) for one in np.unique(key).tolist()]
+        return sorted(parts, key=lambda part: -int(part.exposed_ns.sum()))
+
+    @property
+    def kind_name(self) -> str:
+        """Kind of the first operation."""
+        return COLLECTIVE_KINDS[int(self.kind[0])] or "collective"
+
+    @property
+    def n_units(self) -> int:
+        """Number of units that hold any of them, at least 1."""
+        return max(len(np.unique(self.unit)), 1)
+
+
+def operations_of(scene: Scene) -> Operations | None:
+    """Return the collectives of the steady units; None where there are none."""
+    if scene.across is None or len(scene.across.matched) == 0:
+        return None
+    members = steady_members(scene.digests, scene.across, scene.steady)
+    if len(members.place) == 0:
+        return None
+    matched, split = scene.across.matched, scene.across.split
+    operation, low = np.unique(members.operation, return_index=True)
+    k = members.place
+    transfer_ns = np.where(split.transfer_ns[k] >= 0, split.transfer_ns[k], split.end_ns[k] - split.start_ns[k])
+    is_split = split.how[operation] > 0
+    transfer = np.where(is_split, np.maximum.reduceat(transfer_ns, low), np.minimum.reduceat(transfer_ns, low))
+    # Of a member that waits the waiting shows first; what shows of the transfer is at most what shows of its end.
+    shown = np.minimum(members.exposed_ns, transfer_ns)
+    order = np.argsort(np.minimum.reduceat(split.start_ns[k], low), kind="stable")
+    table = Operations(
+        operation=operation.astype(np.int64),
+        kind=matched.kind[operation].astype(np.int64),
+        group=matched.group_of[operation].astype(np.int64),
+        unit=members.unit[low].astype(np.int64),
+        size_bytes=matched.bytes[operation].astype(np.int64),
+        start_ns=np.minimum.reduceat(split.start_ns[k], low),
+        end_ns=np.maximum.reduceat(split.end_ns[k], low),
+        transfer_ns=transfer.astype(np.int64),
+        exposed_ns=np.maximum.reduceat(shown, low),
+        stage=members.stage[low].astype(np.int64),
+        split=is_split.astype(np.int64),
+    )
+    return table.take(order)
