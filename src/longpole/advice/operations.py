@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
+from longpole.advice.places import span
 from longpole.digest.members import steady_members
+from longpole.records.findings import Place
 from longpole.vocabulary.objects import COLLECTIVE_KINDS
 
 if TYPE_CHECKING:
@@ -106,3 +108,26 @@ def operations_of(scene: Scene) -> Operations | None:
         split=is_split.astype(np.int64),
     )
     return table.take(order)
+
+
+def members(scene: Scene, part: Operations) -> list[int]:
+    """Return the ranks present that take part in some operations."""
+    if scene.across is None:
+        return []
+    matched = scene.across.matched
+    ranks = {int(r) for m in part.operation.tolist() for r in matched.rank[matched.first[m] : matched.first[m + 1]]}
+    return sorted(ranks)
+
+
+def where(scene: Scene, operation: int) -> Place:
+    """Return the first member of an operation."""
+    if scene.across is None:
+        return Place()
+    matched = scene.across.matched
+    k = int(matched.first[operation])
+    rank, instance = int(matched.rank[k]), int(matched.instance[k])
+    view = next((view for view in scene.views if view.rank == rank), None)
+    own = scene.across.instances[rank]
+    if view is None or not own.on_device[instance] or not view.graph.has_device:
+        return Place(rank, COLLECTIVE_KINDS[int(matched.kind[operation])])
+    return span(view, int(own.row[instance]))

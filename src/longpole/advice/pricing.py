@@ -1,4 +1,4 @@
-"""What a cause costs: the median replayed period less the one without it, else what the ledger charges (REPORT-JSON)."""
+"""What a cause costs: the median replayed period less the one without it, else what the ledger charges."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from longpole.graph.kinds import EdgeKind
+from longpole.timeline.intervals import unite
 from longpole.whatif.composition import OnThread
 from longpole.whatif.release import release
 from longpole.whatif.selection import BLOCKING, section_parts, waits_inside
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 
 
 def without_time(
-    times: Mapping[int, list[tuple[int, Intervals]]], *, left: Mapping[int, float] | None = None, keep_waits: bool = False
+    times: Mapping[int, list[tuple[int, Intervals]]],
+    *,
+    left: Mapping[int, float] | None = None,
+    keep_waits: bool = False,
 ) -> Removal:
     """Return a change that takes time of threads away, and the waits inside it.
 
@@ -37,7 +41,9 @@ def without_time(
     def change(draft: Draft) -> None:
         """Take the time of the cause away."""
         for place, threads in times.items():
-            mine = [OnThread(track, time) for track, time in threads if len(time.start_ns)]
+            tracks = {track for track, time in threads if len(time.start_ns)}
+            # One entry a thread: parts of an edge under two sets would be counted once only.
+            mine = [OnThread(track, unite(*(t for own, t in threads if own == track))) for track in sorted(tracks)]
             if not mine:
                 continue
             parts = section_parts(draft, place, mine)

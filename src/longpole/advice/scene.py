@@ -10,7 +10,7 @@ import numpy as np
 
 from longpole.analyses.name_book import OBJECT_CODE
 from longpole.digest.steady import real_units
-from longpole.timeline.intervals import Intervals, covered_before, intersect
+from longpole.timeline.intervals import Intervals, covered_before
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -190,15 +190,14 @@ class RankView:
         cover = self.graph.cover
         return self.graph.covered(track, (cover.object == OBJECT_CODE[name]) & cover.named)
 
-    def activity_time(self, *activities: str) -> Intervals:
-        """Return the main thread's time under some activities, as far as it is charged to their object."""
-        chosen = np.isin(self.activity, activities)
-        time = self.under(chosen)
-        objects = {int(code) for code in self.object[chosen].tolist() if code >= 0}
-        if not objects or self.main < 0:
-            return time
+    def activity_time(self, *activities: str, track: int | None = None) -> Intervals:
+        """Return the time of a thread (the main one) that is charged to some activities: the outermost named one."""
+        track = self.main if track is None else track
+        if track < 0:
+            return Intervals.none()
         cover = self.graph.cover
-        return intersect(time, self.graph.covered(self.main, np.isin(cover.object, list(objects)) & cover.named))
+        chosen = np.append(np.isin(self.activity, activities), False)
+        return self.graph.covered(track, cover.named & chosen[cover.name])
 
     def rows(self, names: Flags, track: int | None = None) -> NDArray[np.int64]:
         """Return host rows of a thread (the main one; -1 for all) whose name is masked."""

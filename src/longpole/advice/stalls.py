@@ -52,7 +52,7 @@ def stalls_of(scene: Scene, by_unit_ns: Mapping[str, int]) -> Stalls:
     """Tell in which units something takes long, given what it takes in each, in order."""
     values = np.array(list(by_unit_ns.values()), np.int64)
     if len(values) == 0 or values.max() == 0:
-        return Stalls([], False, "")
+        return Stalls([], sporadic=False, rhythm="")
     settings = scene.settings
     # The usual unit is the one at the upper quarter of the smaller half: a stall in half of them still stands out.
     usual_ns = int(np.sort(values)[(len(values) - 1) // 4])
@@ -66,7 +66,7 @@ def stalls_of(scene: Scene, by_unit_ns: Mapping[str, int]) -> Stalls:
 
 
 def ordinal(number: int) -> str:
-    """Return 1st, 2nd, 3rd, 4th …"""
+    """Return `1st`, `2nd`, `3rd`, `4th` and so on."""
     if number % 100 in (11, 12, 13):
         return f"{number}th"
     return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"

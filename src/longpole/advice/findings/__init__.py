@@ -5,15 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.advice.findings import (
+    beside,
     checkpoints,
+    collective_order,
     data_loader,
     garbage,
     host_syncs,
     launch_bound,
+    links,
     one_offs,
     pageable_copy,
     pauses,
     ranks_apart,
+    small_collectives,
+    writing,
 )
 
 if TYPE_CHECKING:
@@ -27,7 +32,12 @@ RULES: Final[tuple[Rule, ...]] = (
     pauses,
     garbage,
     one_offs,
+    small_collectives,
+    collective_order,
+    links,
+    beside,
     ranks_apart,
     checkpoints,
+    writing,
 )
 """Every rule, in the order of the vocabulary."""

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from longpole.advice.scene import RankView, Scene
 
 _SAVES: Final = ("checkpoint_save", "write")
-_STAGES: Final = re.compile(r"stag|snapshot|async|copy_state_dict|offload_state_dict|state[ _]dict|to_cpu", re.IGNORECASE)
+_STAGES: Final = re.compile(
+    r"stag|snapshot|async|copy_state_dict|offload_state_dict|state[ _]dict|to_cpu", re.IGNORECASE
+)
 
 
 def find(scene: Scene) -> list[Suspect]:
     """Suspect saving on the main threads, and writers that slow the units beside them."""
-    found = [*_on_main(scene), *_shadow(scene)]
-    return found
+    return [*_on_main(scene), *_shadow(scene)]
 
 
 def _on_main(scene: Scene) -> list[Suspect]:

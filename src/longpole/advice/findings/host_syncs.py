@@ -125,7 +125,10 @@ def _suspect(scene: Scene, sort: str, calls: list[_Calls]) -> Suspect:
         cause=cause,
         ranks=ranks,
         says=_SAYS[sort].format(**words),
-        evidence=[Evidence("calls per unit", round(per_unit, 3), places.call(calls[0].view, _longest(calls[0]))), *blocked[:4]],
+        evidence=[
+            Evidence("calls per unit", round(per_unit, 3), places.call(calls[0].view, _longest(calls[0]))),
+            *blocked[:4],
+        ],
         remove=[without_waits({one.view.place: one.rows for one in calls})],
         ledger_ns=scene.idle_ns("host.sync"),
         what_if=[f"--set name:^{re.escape(name)}$=0" for name in names[:3]],

@@ -70,7 +70,5 @@ def _period_ns(scene: Scene, name: str) -> int | None:
     place = names.index(name)
     if place > 0:
         return scene.steady.completion[name] - scene.steady.completion[names[place - 1]]
-    starts = [
-        scene.steady.at(d.rank, u.start_ns) for d in scene.digests for u in d.rows[0].units if u.name == name
-    ]
+    starts = [scene.steady.at(d.rank, u.start_ns) for d in scene.digests for u in d.rows[0].units if u.name == name]
     return scene.steady.completion[name] - min(starts) if starts else None

@@ -47,7 +47,8 @@ def find(scene: Scene) -> list[Suspect]:
         Suspect(
             cause="pageable_copy",
             ranks=ranks,
-            says=f"{n:.3g} copies per unit use pageable memory, so the host waits for each: {{cost}}{on_ranks(scene, ranks)}",
+            says=f"{n:.3g} copies per unit use pageable memory, so the host waits for each: {{cost}}"
+            f"{on_ranks(scene, ranks)}",
             evidence=evidence,
             remove=[without_waits(calls), without_spans(rows)],
             ledger_ns=scene.exposed_ns("input"),

@@ -55,7 +55,12 @@ def _pauses(view: RankView) -> _Pauses:
         busy = _foreign(view, track)
         if busy is None:
             continue
-        share = np.array([intersect(Intervals(quiet.start_ns[i : i + 1], quiet.end_ns[i : i + 1]), busy).total_ns() for i in range(len(quiet.start_ns))])
+        share = np.array(
+            [
+                intersect(Intervals(quiet.start_ns[i : i + 1], quiet.end_ns[i : i + 1]), busy).total_ns()
+                for i in range(len(quiet.start_ns))
+            ]
+        )
         covered = share >= _COVERED * (quiet.end_ns - quiet.start_ns) if len(share) else best
         best |= covered
         if int(share[covered].sum()) > most:
@@ -68,7 +73,10 @@ def quiet_time(view: RankView) -> Intervals:
     """Return when the main thread ran no operator, call or named activity, waits for other threads left out."""
     graph, cover = view.graph, view.graph.cover
     plain = np.array(
-        [not call and not any(name.startswith(o) or "::" in name for o in _OPERATORS) for name, call in zip(graph.names, view.call, strict=True)]
+        [
+            not call and not any(name.startswith(o) or "::" in name for o in _OPERATORS)
+            for name, call in zip(graph.names, view.call, strict=True)
+        ]
         + [True],
         np.bool_,
     )
@@ -122,7 +130,10 @@ def _by_unit(scene: Scene, pauses: list[_Pauses]) -> dict[str, list[int]]:
     """Return, for each steady unit, the ranks whose main thread pauses for long beyond the others' pause."""
     least_ns = scene.settings.finding_min_share * scene.period_ns
     struck: dict[str, list[int]] = {name: [] for name in scene.units}
-    by_rank = {one.view.rank: dict(zip(one.view.graph.units, one.view.by_unit_ns(one.alone).tolist(), strict=True)) for one in pauses}
+    by_rank = {
+        one.view.rank: dict(zip(one.view.graph.units, one.view.by_unit_ns(one.alone).tolist(), strict=True))
+        for one in pauses
+    }
     for name in scene.units:
         own = {rank: units.get(name, 0) for rank, units in by_rank.items()}
         usual = sorted(own.values())[(len(own) - 1) // 2] if own else 0
@@ -136,7 +147,10 @@ def _rotating(scene: Scene, pauses: list[_Pauses]) -> list[Suspect]:
     if len(ranks) < 2:
         return []
     units = [name for name, some in struck.items() if some]
-    if max(sum(rank in some for some in struck.values()) for rank in ranks) > scene.settings.sporadic_max_share * len(scene.units) + 0.5:
+    if (
+        max(sum(rank in some for some in struck.values()) for rank in ranks)
+        > scene.settings.sporadic_max_share * len(scene.units) + 0.5
+    ):
         return []
     mine = [one for one in pauses if one.view.rank in ranks]
     return [
@@ -144,7 +158,14 @@ def _rotating(scene: Scene, pauses: list[_Pauses]) -> list[Suspect]:
             cause="host_pause_rotating",
             ranks=ranks,
             says=f"{listed(ranks)} pause in turn, without any record of why, and the others wait each time: {{cost}}",
-            evidence=[Evidence("paused_ns", int((one.alone.end_ns - one.alone.start_ns).max(initial=0)), longest(one.view, one.alone)) for one in mine[:8]],
+            evidence=[
+                Evidence(
+                    "paused_ns",
+                    int((one.alone.end_ns - one.alone.start_ns).max(initial=0)),
+                    longest(one.view, one.alone),
+                )
+                for one in mine[:8]
+            ],
             holds_host=True,
             remove=[without_time({one.view.place: [(one.view.main, one.alone)] for one in mine})],
             ledger_ns=scene.idle_ns("host.python"),
@@ -169,7 +190,14 @@ def _preparation(scene: Scene, pauses: list[_Pauses]) -> list[Suspect]:
             cause="host_preparation",
             ranks=ranks,
             says=f"{listed(ranks)} prepare for longer than the others before launching{doing}, and all wait: {{cost}}",
-            evidence=[Evidence("preparing_ns_per_unit", one.view.mean_ns(one.alone), longest(one.view, one.alone) or Place(one.view.rank)) for one in mine[:4]],
+            evidence=[
+                Evidence(
+                    "preparing_ns_per_unit",
+                    one.view.mean_ns(one.alone),
+                    longest(one.view, one.alone) or Place(one.view.rank),
+                )
+                for one in mine[:4]
+            ],
             holds_host=True,
             remove=[without_time({one.view.place: [(one.view.main, one.alone)] for one in mine})],
             ledger_ns=max(scene.exposed_ns("host", rank) for rank in ranks),

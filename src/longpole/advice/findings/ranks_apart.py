@@ -20,7 +20,7 @@ _IMBALANCE_MIN: Final = 0.1
 
 def find(scene: Scene) -> list[Suspect]:
     """Suspect the ranks that others wait for, where computing is why."""
-    stages = [suspect for entry in scene.tables.pipeline for suspect in _stage(scene, entry)]
+    stages = [suspect for entry in scene.tables.pipeline for suspect in _stage(entry)]
     if stages:
         return [*stages, *_profiler(scene)]
     late = {"more_work": [], "slower_work": []}  # type: dict[str, list[StragglerEntry]]
@@ -75,7 +75,7 @@ def _speed(scene: Scene, late: Sequence[StragglerEntry]) -> list[Suspect]:
     ]
 
 
-def _stage(scene: Scene, entry: PipelineEntry) -> list[Suspect]:
+def _stage(entry: PipelineEntry) -> list[Suspect]:
     if entry.imbalance < _IMBALANCE_MIN:
         return []
     slowest = max(range(len(entry.compute_ns)), key=lambda stage: entry.compute_ns[stage])

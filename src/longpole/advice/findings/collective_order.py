@@ -1,0 +1,164 @@
+"""Collectives that show although they need not: the last bucket, gathers issued when they are needed, extra ones.
+
+compute  ══ backward ═══════════╗            ══ forward 1 ══╗          ══ forward 2 ══
+stream      ═ b1 ═  ═ b2 ═       ═ last ═                    ═ gather 2 ═
+                                ╰ exposed ╯                 ╰ exposed, though nothing of it needs forward 1
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from longpole.advice.operations import members, where
+from longpole.advice.removal import transfer_lengths
+from longpole.advice.suspect import Suspect
+from longpole.analyses.name_book import STAGE_CODE
+from longpole.records.findings import Evidence, Place
+from longpole.units import format_bytes, format_ns
+from longpole.whatif.change import IssueEarly
+from longpole.whatif.selector import Selector
+
+if TYPE_CHECKING:
+    from longpole.advice.operations import Operations
+    from longpole.advice.scene import Scene
+
+_REDUCES: Final = ("all_reduce", "reduce_scatter", "reduce")
+_GATHERS: Final = ("all_gather", "broadcast")
+_HALF: Final = 0.5
+
+
+def find(scene: Scene) -> list[Suspect]:
+    """Suspect the last bucket, late gathers, and reductions that are done over again."""
+    operations = scene.operations
+    if operations is None:
+        return []
+    least_ns = scene.settings.finding_min_share * scene.period_ns / 2
+    found = []
+    for part in operations.of_kind(*_REDUCES).by_kind_and_group():
+        if _per_unit_ns(part) >= least_ns:
+            found += _repeated(scene, part) or _last_bucket(scene, part)
+    for part in operations.of_kind(*_GATHERS).by_kind_and_group():
+        if _per_unit_ns(part) >= least_ns and len(part) > part.n_units:
+            found.append(_late(scene, part))
+    return found
+
+
+def _per_unit_ns(part: Operations) -> float:
+    return float(part.exposed_ns.sum()) / part.n_units if len(part) else 0.0
+
+
+def _last_of_units(part: Operations) -> np.ndarray:  # type: ignore[type-arg]
+    """Return the place of the last operation of each unit."""
+    last = np.ones(len(part), np.bool_)
+    order = np.lexsort((part.end_ns, part.unit))
+    last[order[:-1]] = part.unit[order][:-1] != part.unit[order][1:]
+    return np.flatnonzero(last)
+
+
+def _last_bucket(scene: Scene, part: Operations) -> list[Suspect]:
+    if len(part) < 2 * part.n_units:
+        return []
+    last = part.take(_last_of_units(part))
+    total_ns, own_ns = int(part.exposed_ns.sum()), int(last.exposed_ns.sum())
+    if own_ns < scene.settings.last_bucket_share * total_ns:
+        return []
+    rest_ns = max(int(part.transfer_ns.sum() - last.transfer_ns.sum()), 1)
+    if total_ns - own_ns > _HALF * rest_ns:
+        return []  # the others show as well: nothing is hidden at all
+    size = int(np.median(last.size_bytes))
+    sized = f" ({format_bytes(size)})" if size > 0 else ""
+    says = (
+        f"the last {part.kind_name} of the unit{sized} runs when nothing is left to hide it: {{cost}} of"
+        f" {format_ns(own_ns // last.n_units)} that show"
+    )
+    return [
+        Suspect(
+            cause="exposed_last_bucket",
+            ranks=members(scene, part),
+            says=says,
+            evidence=[
+                Evidence("exposed_ns per unit, last one", own_ns // last.n_units, where(scene, int(last.operation[0]))),
+                Evidence("exposed_ns per unit, all", total_ns // part.n_units, Place()),
+                Evidence("bytes", size, where(scene, int(last.operation[0]))),
+            ],
+            remove=[transfer_lengths(dict.fromkeys(last.operation.tolist(), 0))],
+            ledger_ns=own_ns // last.n_units,
+            stage="backward",
+            what_if=[f"--set kind:{part.kind_name}=0"],
+        )
+    ]
+
+
+def _late(scene: Scene, part: Operations) -> Suspect:
+    exposed_ns = round(_per_unit_ns(part))
+    first = int(part.operation[int(part.exposed_ns.argmax())])
+    return Suspect(
+        cause="late_issue",
+        ranks=members(scene, part),
+        says=f"{part.kind_name} is issued when its result is needed, not before: {{cost}} of"
+        f" {format_ns(exposed_ns)} that show",
+        evidence=[
+            Evidence("exposed_ns per unit", exposed_ns, where(scene, first)),
+            Evidence("operations per unit", round(len(part) / part.n_units), where(scene, first)),
+        ],
+        remove=[IssueEarly(Selector(kind=part.kind_name))],
+        ledger_ns=exposed_ns,
+        what_if=[f"--issue-early kind:{part.kind_name}"],
+        grade="inferred",
+    )
+
+
+def _repeated(scene: Scene, part: Operations) -> list[Suspect]:
+    """Suspect reductions that are done for every micro-batch of a unit though only the last ones are needed.
+
+    Successive rounds have the same sizes, and forward computing lies between them.
+    """
+    extra: list[int] = []
+    rounds = 0
+    for unit in np.unique(part.unit).tolist():
+        mine = part.take(part.unit == unit)
+        groups = _rounds(scene, mine)
+        sizes = [sorted(mine.size_bytes[rows].tolist()) for rows in groups]
+        if len(groups) < 2 or any(size != sizes[-1] for size in sizes):
+            return []
+        rounds = len(groups)
+        extra += [int(m) for rows in groups[:-1] for m in mine.operation[rows].tolist()]
+    if not extra:
+        return []
+    chosen = part.take(np.isin(part.operation, extra))
+    return [
+        Suspect(
+            cause="extra_collective",
+            ranks=members(scene, part),
+            says=f"the same {part.kind_name} runs {rounds} times in a unit, once for each micro-batch, where the last"
+            " time would do: {cost}",
+            evidence=[
+                Evidence("rounds per unit", rounds, where(scene, extra[0])),
+                Evidence("exposed_ns per unit, extra rounds", round(_per_unit_ns(chosen)), where(scene, extra[0])),
+            ],
+            remove=[transfer_lengths(dict.fromkeys(extra, 0))],
+            ledger_ns=round(_per_unit_ns(chosen)),
+            what_if=[f"--set kind:{part.kind_name}=0.5x"],
+        )
+    ]
+
+
+def _rounds(scene: Scene, part: Operations) -> list[list[int]]:
+    """Split a unit's operations where forward computing was launched between two of them."""
+    assert scene.across is not None
+    matched = scene.across.matched
+    rank = int(matched.rank[matched.first[int(part.operation[0])]])
+    view = next((view for view in scene.views if view.rank == rank), None)
+    if view is None or not view.graph.has_device:
+        return [list(range(len(part)))]
+    spans = view.graph.spans
+    forward = np.sort(view.device_start_ns[spans.compute & (spans.stage == STAGE_CODE["forward"])]) + view.offset_ns
+    rounds: list[list[int]] = [[0]]
+    for place in range(1, len(part)):
+        low, high = np.searchsorted(forward, [part.start_ns[place - 1], part.start_ns[place]])
+        if high > low:
+            rounds.append([])
+        rounds[-1].append(place)
+    return rounds
