@@ -97,7 +97,9 @@ def complete(record: RunRecord, seen: Mapping[str, Any], *, same_outputs: bool) 
     record.configuration = changed_values(parse_setting(seen["setting"]))
     record.environment.must_match |= {name: seen["machine"][name] for name in ("processor", "cores")}
     record.environment.must_match |= {"torch": seen["versions"]["torch"], "python": seen["versions"]["python"]}
-    record.environment.informational |= {"started": seen["started"], "system": seen["machine"]["system"]}
+    record.environment.informational = {"started": seen["started"], "system": seen["machine"]["system"]}
+    for row in record.rows:
+        row.host = ""  # names of machines stay where they are
     record.extra = {name: seen[name] for name in ("pair", "place_in_pair", "attempt", "others_share")}
     record.extra["loss_per_step"] = losses
     return record

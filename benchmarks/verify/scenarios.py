@@ -28,7 +28,8 @@ class Scenario:
         says: what the engineer did.
         verdict: expected of all runs.
         few: expected of the first two runs a side; empty where nothing is.
-        without_items: expected where the runs after the change do not say their items; empty where nothing is.
+        without_items: expected where the records after the change say neither items nor batch nor shapes; empty where
+            nothing is.
         limit, limited: a limit, and the verdict that is expected under it; empty where nothing is.
         same_outputs: the change must leave the loss of every step what it was.
         part: the object that the change was aimed at.
