@@ -25,6 +25,12 @@ HEADINGS: Final = (
 )
 """The sections of every page, in order."""
 
+NEEDS_MORE: Final = {
+    "fragmentation": "a snapshot of the allocator, which no trace holds",
+    "leak": "memory at the end of several units, which a plain trace does not hold",
+}
+"""Cause -> what it needs beyond a trace of the profiler: without it, that it is not found says nothing."""
+
 _TITLE: Final = re.compile(r"\A# (\w+): (.+)\n")
 _SECTION: Final = re.compile(r"^## (.+)$", re.MULTILINE)
 

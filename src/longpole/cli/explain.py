@@ -1,0 +1,80 @@
+"""`longpole explain`: what decides on a symptom, and what a cause is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from longpole.cli import report_options as option
+from longpole.cli.documents import DocumentOutput
+from longpole.cli.progress import Progress
+from longpole.cli.terminal import COLORS
+from longpole.cli.values import parse_choice, parse_count, parse_if_given, parse_ranks, parse_units
+
+EXAMPLES: Final = """\b
+Examples:
+  longpole explain
+  longpole explain "gpu idle"
+  longpole explain scaling-worse traces/
+  longpole explain data_loader"""
+
+Symptom = Annotated[
+    str,
+    typer.Argument(metavar="[SYMPTOM]", help="A symptom or a cause, by name or in words; without it, all are listed."),
+]
+Paths = Annotated[
+    list[str] | None, typer.Argument(metavar="[PATH]...", help="The files of a run: what its report says of it.")
+]
+JsonFile = Annotated[
+    str | None, typer.Option("--json", metavar="FILE", help="Write the answer as JSON; - for standard output.")
+]
+
+
+def explain(
+    symptom: Symptom = "",
+    paths: Paths = None,
+    *,
+    json: JsonFile = None,
+    step: option.Step = None,
+    units: option.Units = None,
+    rank: option.Ranks = None,
+    rules: option.Rules = None,
+    settings: option.SettingsFile = None,
+    no_cache: option.NoCache = False,
+    verify_cache: option.VerifyCache = False,
+    job: option.Job = None,
+    jobs: option.Jobs = None,
+    quiet: option.Quiet = False,
+    color: option.Color = "auto",
+) -> None:
+    """Say which figures decide on a symptom and what follows from it, or what a cause is."""
+    output = DocumentOutput(json_file=json, quiet=quiet, color=parse_choice("--color", color, COLORS))
+    output.check()
+    ranks, number = parse_if_given(parse_ranks, rank), parse_if_given(parse_units, units)
+    number_of_job, processes = parse_count("--job", job), parse_count("--jobs", jobs)
+    from longpole.pipeline.explain import explain as answer_for
+    from longpole.pipeline.reading import ReportOptions
+    from longpole.report.schema_of import encode_document
+    from longpole.report.text.explain import render_explain
+
+    options = ReportOptions(
+        step=step,
+        units=number,
+        ranks=ranks,
+        rules=parse_if_given(Path, rules),
+        settings=parse_if_given(Path, settings),
+        use_cache=not no_cache,
+        verify_cache=verify_cache,
+        job=number_of_job,
+        processes=processes,
+    )
+    with Progress(wanted=not quiet) as progress:
+        answer = answer_for(symptom, paths or [], options, progress.update)
+    output.write(
+        lambda: encode_document(answer),
+        lambda width, color: render_explain(answer, width=width, color=color),
+        sources=[source.path for source in answer.run.sources] if answer.run is not None else [],
+    )
+    progress.say_done()
