@@ -44,11 +44,13 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
         says: The change in a sentence.
         answers: Causes that it answers; a finding of one of them makes it apply.
         applies_when: Without such a finding it applies where all of these hold.
+        needs_figures: A finding is not enough: all of `applies_when` must hold.
         not_when: It is silent where one of these holds, each with its `why`.
         effort: `low`, `medium` or `high`.
         buys: What it is for: `time`, or `memory`, which may cost time.
         change: Options of `longpole whatif` that stand for it; placeholders in braces are filled from the run.
-        of_finding: Where a finding says which options remove its cause, those are replayed instead.
+        of_finding: Causes that it removes altogether: the options that a finding of one of them names are replayed
+            instead, and what the finding costs is the prediction where they cannot be.
         no_change: Why nothing can be replayed; required where `change` is empty.
         assumes: What the prediction assumes.
         must_record: Fields without which it cannot be judged.
@@ -78,10 +80,11 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     stage: str = ""
     answers: list[str] = []
     applies_when: list[Condition] = []
+    needs_figures: bool = False
     not_when: list[Condition] = []
     buys: Literal["time", "memory"] = "time"
     change: list[str] = []
-    of_finding: bool = False
+    of_finding: list[str] = []
     no_change: str = ""
     assumes: list[str] = []
     conflicts: list[str] = []
@@ -267,6 +270,9 @@ def _mistakes(row: Row) -> Iterator[tuple[str, str, str]]:
     yield from _word_mistakes(row)
     if not (row.answers or row.applies_when):
         yield "applies_when", "nothing", "say when the row applies, or which causes it answers"
+    for cause in row.of_finding:
+        if cause not in row.answers:
+            yield "of_finding", repr(cause), "expected causes that the row answers"
     yield from _condition_mistakes(row)
     yield from _change_mistakes(row)
     yield from _text_mistakes(row)

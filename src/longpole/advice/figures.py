@@ -18,9 +18,10 @@ from longpole.vocabulary.objects import COLLECTIVE_KINDS, IDLE_REASONS, OBJECTS,
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from longpole.advice.scene import Scene
     from longpole.digest.rank_digest import RankDigest
     from longpole.digest.steady import Steady
-    from longpole.records.collectives import CollectiveEntry, PipelineEntry
+    from longpole.records.collectives import CollectiveEntry, OverlapEntry, PipelineEntry
     from longpole.records.findings import CauseFinding
     from longpole.records.ledger import Ledger
 
@@ -64,6 +65,7 @@ _SINGLE: Final = {
     "unit.count": Spec(NUMBER, "steady units with a period"),
     "unit.period_ns": Spec(NUMBER, "median period of the steady units, ns"),
     "unit.items": Spec(NUMBER, "items (tokens, samples, requests) that a unit processes"),
+    "input.waiting_share": Spec(NUMBER, "share of the unit spent waiting for a batch, copies left out"),
     "device.busy_share": Spec(NUMBER, "share of the unit in which anything runs on the device"),
     "device.idle_share": Spec(NUMBER, "share of the unit in which nothing runs on the device"),
     "collective.waiting_share": Spec(NUMBER, "share of the unit in which collectives wait for a later rank"),
@@ -80,6 +82,7 @@ _SINGLE: Final = {
     "collective.has_model": Spec(FLAG, "the time of another size can be told: from a fit, a record or a shipped fit"),
     "collective.group_size": Spec(NUMBER, "members of the costliest kind's group"),
     "collective.slow_link_factor": Spec(NUMBER, "rate of the median pair of ranks over the slowest pair's"),
+    "overlap.slowdown": Spec(NUMBER, "how many times longer computation takes beside collectives"),
     "pipeline.stages": Spec(NUMBER, "stages of the pipeline; 0 for none"),
     "pipeline.bubble_share": Spec(NUMBER, "share of the units in which stages do not compute"),
     "pipeline.imbalance": Spec(NUMBER, "the slowest stage's compute time over the mean, less 1"),
@@ -122,6 +125,7 @@ class RunView:
         collectives: By kind, group and element type, the costliest first.
         pipeline: The pipeline, None where there is none.
         slow_link_factor: How many times slower the slowest pair of ranks is than the median one; None for no pairs.
+        overlap: How kinds of work slow each other.
         findings: The causes found, None where nobody looked.
         host_names: Names of what was recorded, None where the graphs are not at hand.
     """
@@ -131,8 +135,30 @@ class RunView:
     collectives: Sequence[CollectiveEntry] = ()
     pipeline: PipelineEntry | None = None
     slow_link_factor: float | None = None
+    overlap: Sequence[OverlapEntry] = ()
     findings: Sequence[CauseFinding] | None = None
     host_names: frozenset[str] | None = field(default=None, repr=False)
+
+
+def run_view(scene: Scene, findings: Sequence[CauseFinding] | None) -> RunView:
+    """Return what the figures of a run are computed from.
+
+    Args:
+        scene: The run as rules see it.
+        findings: The causes found, None where nobody looked.
+    """
+    graph = scene.graph
+    rates = sorted(row.gb_per_s for row in scene.tables.links if isinstance(row.gb_per_s, float) and row.gb_per_s > 0)
+    return RunView(
+        digests=scene.digests,
+        steady=scene.steady,
+        collectives=scene.tables.collectives,
+        pipeline=next(iter(scene.tables.pipeline), None),
+        slow_link_factor=rates[len(rates) // 2] / rates[0] if len(rates) > 1 else None,
+        overlap=scene.tables.overlap,
+        findings=findings,
+        host_names=frozenset(name for rank in graph.ranks for name in rank.names) if graph is not None else None,
+    )
 
 
 def compute_figures(view: RunView) -> dict[str, Value]:
@@ -146,7 +172,9 @@ def compute_figures(view: RunView) -> dict[str, Value]:
     figures = _of_ledger(mean, view) | _of_run(view) | _of_causes(view)
     units = max(sum(len(row) for row in _steady_units(view)), 1)
     figures |= work.collective_figures(view.collectives, view.steady, mean.wall_ns * units)
-    figures |= work.pipeline_figures(view.pipeline)
+    exposed = mean.objects["collective"].exposed_ns / max(mean.wall_ns, 1)
+    figures |= work.waiting_figures(view.collectives, exposed, mean.wall_ns * units)
+    figures |= work.pipeline_figures(view.pipeline, view.overlap)
     figures |= work.kernel_figures(view.digests, _steady_units(view))
     figures |= work.batch_figures(view.digests, _steady_units(view))
     figures |= work.copy_figures(view.digests)
@@ -193,18 +221,10 @@ def _of_ledger(mean: Ledger, view: RunView) -> dict[str, Value]:
             why = withheld.get(name) or Unknown(f"the {key} of {name} is not known")
             figures[f"{name}.{key}_share"] = value / wall_ns if known else why  # type: ignore[operator]
     figures |= {f"idle.{reason}": time_ns / wall_ns for reason, time_ns in mean.idle_ns.items()}
+    on_device = any(row.device != "cpu" for digest in view.digests for row in digest.rows)
+    figures["input.waiting_share"] = figures["idle.input"] if on_device else figures["input.exposed_share"]
     figures["device.busy_share"] = mean.device.busy_ns / wall_ns
     figures["device.idle_share"] = mean.device.idle_ns / wall_ns
-    exposed_ns = mean.objects["collective"].exposed_ns
-    waiting_ns = mean.objects["collective"].waiting_ns
-    if exposed_ns == 0:
-        waiting_ns = 0
-    if isinstance(waiting_ns, int):
-        figures["collective.waiting_share"] = waiting_ns / wall_ns
-        figures["collective.moving_share"] = max(exposed_ns - waiting_ns, 0) / wall_ns
-    else:
-        why = Unknown("telling waiting from moving needs all members of a collective", ["traces of all ranks"])
-        figures["collective.waiting_share"] = figures["collective.moving_share"] = why
     units = [unit for row in _steady_units(view) for unit in row]
     all_ns = max(sum(unit.ledger.wall_ns for unit in units), 1)
     for stage in STAGES:

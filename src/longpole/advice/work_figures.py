@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from longpole.digest.rank_digest import RankDigest
     from longpole.digest.steady import Steady
-    from longpole.records.collectives import CollectiveEntry, PipelineEntry
+    from longpole.records.collectives import CollectiveEntry, OverlapEntry, PipelineEntry
     from longpole.records.tables import KernelRow
 
 __all__ = ["UnitDigest"]
@@ -81,6 +81,25 @@ def collective_figures(entries: Sequence[CollectiveEntry], steady: Steady, all_n
     }
 
 
+def waiting_figures(entries: Sequence[CollectiveEntry], exposed_share: float, all_ns: int) -> dict[str, Any]:
+    """Return how much of the exposed time of collectives is waiting for a later rank.
+
+    Args:
+        entries: By kind, group and element type.
+        exposed_share: Of the unit.
+        all_ns: Time of the steady units of all rows.
+    """
+    waiting_ns = 0
+    for entry in entries:
+        if isinstance(entry.skew_ns, Unknown) or entry.split != "known":
+            why = Unknown("telling waiting from moving needs all members of a collective", ["traces of all ranks"])
+            return {"collective.waiting_share": why, "collective.moving_share": why}
+        # What is hidden hides waiting and moving alike.
+        waiting_ns += round(entry.skew_ns * min(entry.exposed_ns / max(entry.duration_ns, 1), 1.0))
+    waiting = min(waiting_ns / max(all_ns, 1), exposed_share)
+    return {"collective.waiting_share": waiting, "collective.moving_share": exposed_share - waiting}
+
+
 def costliest(entries: Iterable[CollectiveEntry]) -> CollectiveEntry | None:
     """Return the operations of one kind and group with the most exposed time; None where none is of a known kind."""
     known = [entry for entry in entries if entry.kind]
@@ -92,11 +111,15 @@ def small_count(entry: CollectiveEntry) -> int:
     return sum(row.count for row in entry.by_size if row.bytes <= SMALL_BYTES)
 
 
-def pipeline_figures(pipeline: PipelineEntry | None) -> dict[str, Any]:
-    """Return the figures of a pipeline; zeros where there is none."""
+def pipeline_figures(pipeline: PipelineEntry | None, overlap: Sequence[OverlapEntry]) -> dict[str, Any]:
+    """Return the figures of a pipeline, zeros where there is none, and of what overlaps."""
+    slowed = [entry.slowdown["compute"] for entry in overlap if "compute" in entry.slowdown]
+    known = [factor for factor in slowed if not isinstance(factor, Unknown)]
+    missing = Unknown("no kernel ran both beside collectives and without them", ["units with and without overlap"])
+    figures: dict[str, Any] = {"overlap.slowdown": max(known) if known else missing}
     if pipeline is None:
-        return {"pipeline.stages": 0, "pipeline.bubble_share": 0.0, "pipeline.imbalance": 0.0}
-    return {
+        return figures | {"pipeline.stages": 0, "pipeline.bubble_share": 0.0, "pipeline.imbalance": 0.0}
+    return figures | {
         "pipeline.stages": len(pipeline.stages),
         "pipeline.bubble_share": pipeline.bubble_share,
         "pipeline.imbalance": pipeline.imbalance,
@@ -157,7 +180,7 @@ def batch_figures(digests: Sequence[RankDigest], units: list[list[UnitDigest]]) 
     return {
         "batch.size_spread": 1 - min(elements) / max(elements)
         if known
-        else Unknown("input shapes were not recorded", ["input shapes (record_shapes=True)"]),
+        else Unknown("input shapes were not recorded", ["input shapes"]),
         "loader.seen": seen,
     }
 
@@ -246,7 +269,7 @@ def host_figures(digests: Sequence[RankDigest], names: frozenset[str] | None, al
         "loader.has_workers": workers,
         "loader.restarts": restarts
         if restarts or stacks
-        else Unknown("without Python frames nothing tells when a loader starts", ["Python stacks (with_stack=True)"]),
+        else Unknown("without Python frames nothing tells when a loader starts", ["Python stacks or annotations"]),
         "run.rows_with_stacks": stacks,
         "reducer.copy_share": copying_ns / max(all_ns, 1),
     }

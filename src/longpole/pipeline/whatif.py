@@ -43,15 +43,26 @@ def what_if(
         UsageError: A path, an option or the choice of a run is wrong.
         InputError: No file could be used.
     """
+    return what_if_of(replay_run(paths, options, progress), changes, options)
+
+
+def what_if_of(
+    replayed: RunReplay, changes: Sequence[Change | Callable[[Draft], None]], options: ReportOptions
+) -> WhatIf:
+    """Predict the period of a run that is replayed already.
+
+    Args:
+        replayed: The run and its replay, or why there is none.
+        changes: Made in order and replayed together.
+        options: What was read, and how.
+    """
     from longpole.pipeline.reading import package_version, selection_of
 
-    replayed = replay_run(paths, options, progress)
-    summary = run_summary(replayed.run.digests, selection_of(options))
     common = {
         "schema": SCHEMA,
         "longpole": package_version(),
-        "run": summary,
-        "unit_kind": _unit_kind(replayed),
+        "run": run_summary(replayed.run.digests, selection_of(options)),
+        "unit_kind": unit_kind(replayed),
         "what_if_error": _what_if_error(replayed, changes),
     }
     if isinstance(replayed.replayed, Unknown):
@@ -162,6 +173,7 @@ def _what_if_error(run: RunReplay, changes: Sequence[Change | Callable[[Draft], 
     )
 
 
-def _unit_kind(run: RunReplay) -> str:
+def unit_kind(run: RunReplay) -> str:
+    """Return what most units of a run are: step, request, iteration."""
     kinds = [unit.kind for unit in real_units(run.run.digests[0].rows[0].units)]
     return max(set(kinds), key=kinds.count) if kinds else "unit"
