@@ -421,7 +421,7 @@ def _host_spans(ground: Ground) -> HostSpans:
 
 
 def _lane_names(ground: Ground) -> tuple[str, ...]:
-    threads = [f"thread {track.name or track.tid}" for track in ground.timeline.tracks]
+    threads = [track.name or f"thread {track.tid}" for track in ground.timeline.tracks]
     several = len({device for device, _ in ground.lanes}) > 1
     streams = [f"device {d} stream {s}" if several else f"stream {s}" for d, s in ground.lanes]
     return (*threads, *streams)

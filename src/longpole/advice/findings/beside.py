@@ -36,7 +36,7 @@ _NEXT_NS: Final = 20_000
 
 def find(scene: Scene) -> list[Suspect]:
     """Suspect contention between computing and communicating, and orders of queues that hold work up."""
-    if scene.ground is None:
+    if scene.ground is None or scene.ground.replayed.why_refused:
         return []
     return [*_contention(scene), *_queue(scene)]
 
@@ -180,6 +180,8 @@ def _held(scene: Scene, view: RankView) -> tuple[NDArray[np.intp], Ints]:
     mine = np.flatnonzero((edges.dst >= low) & (edges.dst < high) & (edges.src >= low) & (edges.src < high))
     kind = edges.kind[mine]
     spans = rank.spans
+    if len(spans.point) == 0:
+        return mine[:0], np.empty(0, np.int64)
     src_row, dst_row = rank.row[edges.src[mine] - low], rank.row[edges.dst[mine] - low]
     guessed = kind == EdgeKind.COINCIDENT
     collective = spans.collective

@@ -31,9 +31,10 @@ _HALF: Final = 0.5
 
 def find(scene: Scene) -> list[Suspect]:
     """Suspect the last bucket, late gathers, and reductions that are done over again."""
-    operations = scene.operations
-    if operations is None:
+    if scene.operations is None:
         return []
+    # Where a member is missing, waiting cannot be told from moving, and nothing may rest on either (DESIGN 3.8).
+    operations = scene.operations.take(scene.operations.split > 0)
     least_ns = scene.settings.finding_min_share * scene.period_ns / 2
     found = []
     for part in operations.of_kind(*_REDUCES).by_kind_and_group():
@@ -49,7 +50,7 @@ def _per_unit_ns(part: Operations) -> float:
     return float(part.exposed_ns.sum()) / part.n_units if len(part) else 0.0
 
 
-def _last_of_units(part: Operations) -> np.ndarray:  # type: ignore[type-arg]
+def _last_of_units(part: Operations) -> np.ndarray:
     """Return the place of the last operation of each unit."""
     last = np.ones(len(part), np.bool_)
     order = np.lexsort((part.end_ns, part.unit))

@@ -19,7 +19,7 @@ from longpole.advice.suspect import Suspect
 from longpole.advice.words import listed, on_ranks
 from longpole.analyses.name_book import OBJECT_CODE
 from longpole.graph.kinds import EdgeKind
-from longpole.records.findings import Evidence, Place
+from longpole.records.findings import Evidence
 from longpole.timeline.intervals import Intervals, intersect, subtract, union
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _pauses(view: RankView) -> _Pauses:
     most = 0
     for track in range(view.graph.n_tracks):
         busy = _foreign(view, track)
-        if busy is None:
+        if busy is None or len(busy.start_ns) == 0:
             continue
         share = np.array(
             [
@@ -69,9 +69,12 @@ def _pauses(view: RankView) -> _Pauses:
     return _Pauses(view, Intervals(quiet.start_ns[~best], quiet.end_ns[~best]), beside, other)
 
 
-def quiet_time(view: RankView) -> Intervals:
-    """Return when the main thread ran no operator, call or named activity, waits for other threads left out."""
+def quiet_time(view: RankView, track: int | None = None) -> Intervals:
+    """Return when a thread (the main one) ran no operator, call or named activity, waits for threads left out."""
     graph, cover = view.graph, view.graph.cover
+    track = view.main if track is None else track
+    if len(graph.unit_start_ns) == 0:
+        return Intervals.none()
     plain = np.array(
         [
             not call and not any(name.startswith(o) or "::" in name for o in _OPERATORS)
@@ -81,23 +84,36 @@ def quiet_time(view: RankView) -> Intervals:
         np.bool_,
     )
     silent = (cover.object == OBJECT_CODE["host"]) & ~cover.named & plain[cover.name]
-    time = graph.covered(view.main, silent)
+    time = graph.covered(track, silent)
     low, high = int(graph.unit_start_ns[0]), int(graph.time_ns.max())
     time = intersect(time, Intervals.single(low, high)) if high > low else Intervals.none()
     edges = graph.edges
     waits = np.flatnonzero(edges.kind == EdgeKind.SILENT)
-    waits = waits[graph.lane[edges.src[waits]] == view.main]
+    waits = waits[graph.lane[edges.src[waits]] == track]
     return subtract(time, union(graph.time_ns[edges.src[waits]], graph.time_ns[edges.dst[waits]]))
 
 
+def frozen(view: RankView, pauses: Intervals) -> list[tuple[int, Intervals]]:
+    """Return pauses of the main thread, with the silence of the threads that wait for it meanwhile."""
+    first = view.graph.host.first
+    others = [t for t in range(view.graph.n_tracks) if t != view.main and first[t] < first[t + 1]]
+    waiting = [track for track in others if _foreign(view, track) is None]
+    return [(view.main, pauses), *((track, intersect(quiet_time(view, track), pauses)) for track in waiting)]
+
+
 def _foreign(view: RankView, track: int) -> Intervals | None:
-    """Return when a thread that launches nothing was busy; None for the main thread and those that launch."""
+    """Return when a thread of other business was busy; None for the main thread and those that compute or move."""
     graph = view.graph
     if track == view.main:
         return None
     rows = slice(int(graph.host.first[track]), int(graph.host.first[track + 1]))
     if rows.start == rows.stop or np.isin(np.arange(rows.start, rows.stop), graph.spans.launch).any():
         return None
+    names = np.unique(graph.host.name[rows]).tolist()
+    meanings = [view.scene.meaning(graph.names[code]) for code in names]
+    operates = any("::" in graph.names[code] for code in names)
+    if operates or any(meaning.is_collective_op or meaning.backend for meaning in meanings):
+        return None  # it works for the main thread, which waits for it
     return union(graph.host.start_ns[rows], graph.host.end_ns[rows])
 
 
@@ -116,10 +132,10 @@ def _contention(scene: Scene, pauses: list[_Pauses]) -> list[Suspect]:
         Suspect(
             cause="thread_contention",
             ranks=ranks,
-            says=f"the main thread stands still while thread {thread} is busy: {{cost}}{on_ranks(scene, ranks)}",
+            says=f"the main thread stands still while {thread} is busy: {{cost}}{on_ranks(scene, ranks)}",
             evidence=evidence,
             holds_host=True,
-            remove=[without_time({one.view.place: [(one.view.main, one.beside)] for one in struck})],
+            remove=[without_time({one.view.place: frozen(one.view, one.beside) for one in struck})],
             ledger_ns=scene.idle_ns("host.python"),
             grade="inferred",
         )
@@ -167,7 +183,7 @@ def _rotating(scene: Scene, pauses: list[_Pauses]) -> list[Suspect]:
                 for one in mine[:8]
             ],
             holds_host=True,
-            remove=[without_time({one.view.place: [(one.view.main, one.alone)] for one in mine})],
+            remove=[without_time({one.view.place: frozen(one.view, one.alone) for one in mine})],
             ledger_ns=scene.idle_ns("host.python"),
             units=units,
             grade="ordered",
@@ -189,17 +205,18 @@ def _preparation(scene: Scene, pauses: list[_Pauses]) -> list[Suspect]:
         Suspect(
             cause="host_preparation",
             ranks=ranks,
-            says=f"{listed(ranks)} prepare for longer than the others before launching{doing}, and all wait: {{cost}}",
+            says=f"{listed(ranks)}: the host prepares for longer than the others' before launching{doing}, and all wait:"
+            " {cost}",
             evidence=[
                 Evidence(
                     "preparing_ns_per_unit",
                     one.view.mean_ns(one.alone),
-                    longest(one.view, one.alone) or Place(one.view.rank),
+                    longest(one.view, one.alone),
                 )
                 for one in mine[:4]
             ],
             holds_host=True,
-            remove=[without_time({one.view.place: [(one.view.main, one.alone)] for one in mine})],
+            remove=[without_time({one.view.place: frozen(one.view, one.alone) for one in mine})],
             ledger_ns=max(scene.exposed_ns("host", rank) for rank in ranks),
             grade="ordered",
         )

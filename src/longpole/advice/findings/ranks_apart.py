@@ -41,12 +41,13 @@ def _work(scene: Scene, late: Sequence[StragglerEntry]) -> list[Suspect]:
     if not late:
         return []
     ranks = [entry.rank for entry in late]
-    turn = "in turn " if len(ranks) > 1 else ""
+    turn = " in turn" if len(ranks) > 1 else ""
+    verb = "has" if len(ranks) == 1 else "have"
     return [
         Suspect(
             cause="work_imbalance",
             ranks=ranks,
-            says=f"{listed(ranks)} {turn}have more work than the others, who wait: {{cost}}",
+            says=f"{listed(ranks)} {verb}{turn} more work than the others, who wait: {{cost}}",
             evidence=_evidence(late),
             remove=[Equalise("work")],
             ledger_ns=sum(entry.caused_ns_per_unit for entry in late),

@@ -58,7 +58,7 @@ def _suspect(scene: Scene, part: Operations, per_unit: float, size: float) -> Su
         ],
         remove=[Fuse(part.kind_name, SIZE_MAX_BYTES)],
         cost=_price(scene, part),
-        ledger_ns=round(exposed_ns * (1 - 1 / per_unit)),
+        ledger_ns=min(exposed_ns, round(each_ns * (per_unit - 1))),
         what_if=[f"--fuse {part.kind_name}=25MB"],
     )
 

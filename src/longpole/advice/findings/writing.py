@@ -91,7 +91,7 @@ def _time(view: RankView, sort: _Sort):  # type: ignore[no-untyped-def]
     return view.activity_time(*sort.activities)
 
 
-def _copies(view: RankView, sort: _Sort) -> np.ndarray:  # type: ignore[type-arg]
+def _copies(view: RankView, sort: _Sort) -> np.ndarray:
     """Return the device rows of copies that carry state; what is written has its copies elsewhere."""
     spans = view.graph.spans
     if sort.object != "state":

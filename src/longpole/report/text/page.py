@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.report.text.collectives import render_collectives
 from longpole.report.text.figures import scale_for
+from longpole.report.text.findings import render_findings
 from longpole.report.text.gaps import render_gaps
 from longpole.report.text.heading import render_headline, render_who
 from longpole.report.text.idle import render_idle
@@ -39,6 +40,7 @@ def render_text(report: Report, *, width: int, color: bool) -> str:
     sections = [
         render_who(report, style),
         render_headline(report, style),
+        render_findings(report, style),
         render_ledger(report, scale, style),
         render_idle(report, scale, style),
         render_gaps(report, style),

@@ -1,0 +1,61 @@
+"""What holds the job up, by cause, the most costly first: what each costs, on what that rests, and where to look."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from longpole.report.escape import escape
+from longpole.report.text.layout import wrap
+from longpole.report.text.words import plural, unit_noun
+from longpole.units import format_ns
+from longpole.vocabulary.causes import NO_VERDICT, NO_WAIT
+
+if TYPE_CHECKING:
+    from longpole.records.findings import CauseFinding, Evidence
+    from longpole.report.document import Report
+    from longpole.report.text.layout import Style
+
+_SHOWN: Final = 6
+_COLUMN: Final = 26
+_GRADES: Final = {"inferred": "inferred", "ordered": "", "recorded": ""}
+
+
+def render_findings(report: Report, style: Style) -> list[str]:
+    """Return the section; empty where nothing was found, or where the headline says all there is."""
+    found = [finding for finding in report.findings if finding.cause not in (NO_VERDICT, NO_WAIT)]
+    if not found:
+        return []
+    noun = unit_noun(report.unit.kind)
+    lines = [style.title("WHAT HOLDS IT UP", f"what removing each alone would save per {noun}")]
+    for finding in found[:_SHOWN]:
+        lines += _finding(finding, report, style)
+    if len(found) > _SHOWN:
+        lines.append(style.faint(f"  and {plural(len(found) - _SHOWN, 'more finding')}; --json has them all"))
+    hint = "What to try, with predicted gains: longpole candidates. What a cause means: longpole explain"
+    lines += [style.faint(line) for line in wrap(f"{hint} {found[0].cause}", style.width, first="  ", rest="  ")]
+    return lines
+
+
+def _finding(finding: CauseFinding, report: Report, style: Style) -> list[str]:
+    mark = "►" if finding.id == report.long_pole else " "
+    lines = wrap(f"{_cost(finding)}  {escape(finding.says)}", style.width, first=f"{mark} ", rest="    ", max_lines=3)
+    notes = [finding.cause, f"by the {finding.basis}"]
+    notes += [_GRADES[finding.evidence_grade]] if _GRADES.get(finding.evidence_grade) else []
+    if finding.cost_statistic == "mean":
+        notes.append("mean over units")
+    where = next((_where(row) for row in finding.evidence if row.where.start_ns is not None), "")
+    text = " · ".join(notes) + (f" · see {where}" if where else "")
+    return lines + [style.faint(line) for line in wrap(text, style.width, first="    ", rest="    ", max_lines=2)]
+
+
+def _cost(finding: CauseFinding) -> str:
+    if finding.once:
+        return f"{format_ns(finding.cost_once_ns)} once"
+    return f"{format_ns(finding.cost_ns_per_unit)} ({finding.cost_share:.0%})"
+
+
+def _where(row: Evidence) -> str:
+    place = row.where
+    name = f"“{escape(place.name[:_COLUMN])}”" if place.name else "there"
+    rank = f" on rank {place.rank}" if place.rank is not None else ""
+    return f"{name}{rank} at {format_ns(place.start_ns or 0)}"
