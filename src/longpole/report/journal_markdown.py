@@ -1,0 +1,102 @@
+"""A journal as Markdown, for a pull request: entries or a summary as a table."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from longpole.advice.journal.summary import gain
+from longpole.records.journal import Expected, Measured
+from longpole.records.ledger import Unknown
+from longpole.report.escape import escape
+
+if TYPE_CHECKING:
+    from longpole.advice.journal.summary import JobSummary
+    from longpole.records.journal import Entry
+    from longpole.report.journal import JournalDocument
+
+# What Markdown would take for markup, in text that comes from a journal; `@` so that nobody is called.
+_MARKUP: Final = re.compile(r"[\\`*_{}\[\]<>()#+!|~@&$]")
+_NONE: Final = "–"
+
+
+def render_markdown(document: JournalDocument) -> str:
+    """Write a journal's answer as Markdown; everything that comes from the journal is escaped.
+
+    Args:
+        document: The answer of `add`, `list`, `show` or `summary`.
+    """
+    jobs = document.summary if isinstance(document.summary, list) else []
+    parts = [_job(job) for job in jobs] if jobs else [_entries(document.entries)]
+    if document.command in ("show", "add"):
+        parts += [_details(entry) for entry in document.entries]
+    parts += [_claims(document)] if document.claims else []
+    if document.damaged:
+        parts.append(f"Lines that could not be read: {', '.join(str(line.line) for line in document.damaged)}.\n")
+    return "\n".join(parts)
+
+
+def _entries(entries: list[Entry]) -> str:
+    rows = [
+        f"| {_text(entry.title)} | {_expected(entry)} | {_measured(entry)} | {_text(entry.verdict.replace('_', ' '))}"
+        f" | {'a revert' if entry.reverts else entry.decision} |\n"
+        for entry in entries
+    ]
+    return "| change | expected | measured | verdict | decision |\n| --- | ---: | ---: | --- | --- |\n" + "".join(rows)
+
+
+def _expected(entry: Entry) -> str:
+    return gain(entry.expected.speedup) if isinstance(entry.expected, Expected) else _NONE
+
+
+def _measured(entry: Entry) -> str:
+    measured = entry.measured
+    if not isinstance(measured, Measured):
+        return _NONE
+    if isinstance(measured.low, float) and isinstance(measured.high, float):
+        return f"{gain(measured.speedup)} [{gain(measured.low)}, {gain(measured.high)}]"
+    return gain(measured.speedup)
+
+
+def _details(entry: Entry) -> str:
+    lines = [f"**{_text(entry.title)}** ({_text(entry.id)})\n"]
+    lines += [f"- {_text(change.key)}: {_value(change.before)} → {_value(change.after)}" for change in entry.diff]
+    lines += [f"- {_text(text)}" for text in (entry.part, entry.reason, *entry.side_effects, entry.notes) if text]
+    lines += [f"- {link.side}: {_text(link.path)} (SHA-256 {_text(link.sha256[:12])}…)" for link in entry.records]
+    lines += [f"- no record: {_text(entry.no_record)}"] if entry.no_record else []
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: object) -> str:
+    return _NONE if type(value).__name__ == "UnsetType" else _text(str(value))
+
+
+def _job(summary: JobSummary) -> str:
+    head = f"**{_text(summary.job) + ': ' if summary.job else ''}{_text(summary.says)}**\n"
+    rows = [
+        f"| {_text(one.title)} | {gain(one.speedup)} | {gain(one.compound)} | {_share(one.log_share)} |\n"
+        for one in summary.kept
+    ]
+    table = "| kept change | effect | in all | share |\n| --- | ---: | ---: | ---: |\n" + "".join(rows) if rows else ""
+    tried = [f"- not counted: {_text(one.title)}, {_text(one.why)}\n" for one in summary.not_counted]
+    return "\n".join(filter(None, (head, table, "".join(tried))))
+
+
+def _share(share: float | Unknown) -> str:
+    return _NONE if isinstance(share, Unknown) else f"{share:.0%}"
+
+
+def _claims(document: JournalDocument) -> str:
+    return "".join(
+        f"- stated, not checked: {_text(claim.what)} = {_text(claim.stated)} {claim.of} {_text(claim.entry)}\n"
+        for claim in document.claims
+    )
+
+
+def _text(text: str) -> str:
+    r"""Return a text that Markdown shows as it is, on one line.
+
+    >>> print(_text("a|b <script> [x](y)"))
+    a\|b \<script\> \[x\]\(y\)
+    """
+    return _MARKUP.sub(r"\\\g<0>", escape(" ".join(text.split())))
