@@ -12,6 +12,9 @@ from typing import Final
 
 from longpole.records.run_record import SCHEMA as RECORD_SCHEMA
 from longpole.records.run_record import RunRecord
+from longpole.report.explain import explain_schema
+from longpole.report.journal import journal_schema
+from longpole.report.candidates import candidates_schema
 from longpole.report.json import report_schema
 from longpole.report.operations import operations_schema
 from longpole.report.scaling import scaling_schema
@@ -44,6 +47,9 @@ def generated_files() -> dict[Path, bytes]:
         for name, build in WHATIF_SAMPLES.items()
     }
     schemas = {
+        "candidates": candidates_schema(),
+        "explain": explain_schema(),
+        "journal": journal_schema(),
         "operations": operations_schema(),
         "record": document_schema(RunRecord, RECORD_SCHEMA),
         "report": report_schema(),

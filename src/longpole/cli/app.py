@@ -7,7 +7,12 @@ from typing import Annotated, Final
 import typer
 
 from longpole.cli.cache import cache_app
+from longpole.cli.candidates import EXAMPLES as CANDIDATES_EXAMPLES
+from longpole.cli.candidates import candidates
 from longpole.cli.change_order import KeepsTyped
+from longpole.cli.explain import EXAMPLES as EXPLAIN_EXAMPLES
+from longpole.cli.explain import explain
+from longpole.cli.journal import journal_app
 from longpole.cli.report import EXAMPLES as REPORT_EXAMPLES
 from longpole.cli.report import report
 from longpole.cli.scaling import EXAMPLES as SCALING_EXAMPLES
@@ -47,7 +52,10 @@ def longpole(
 
 app.command("report", epilog=REPORT_EXAMPLES, short_help="Say where a step's time went.")(report)
 app.command("whatif", cls=KeepsTyped, epilog=WHATIF_EXAMPLES, short_help="Say what a step would take if …")(whatif)
+app.command("explain", epilog=EXPLAIN_EXAMPLES, short_help="Say what decides on a symptom.")(explain)
+app.command("candidates", epilog=CANDIDATES_EXAMPLES, short_help="Say which changes are worth trying.")(candidates)
 app.command("scaling", epilog=SCALING_EXAMPLES, short_help="Say what is lost as a job grows, and to what.")(scaling)
+app.add_typer(journal_app, name="journal")
 app.add_typer(cache_app, name="cache")
 app.add_typer(schema_app, name="schema")
 app.command("version", epilog="Example: longpole version")(version)

@@ -37,10 +37,28 @@ def record() -> None:
     _print("record")
 
 
+@schema_app.command("journal", epilog="Example: longpole schema journal > journal.schema.json")
+def journal() -> None:
+    """Print the JSON Schema of `longpole journal … --json`."""
+    _print("journal")
+
+
+@schema_app.command("explain", epilog="Example: longpole schema explain > explain.schema.json")
+def explain() -> None:
+    """Print the JSON Schema of `longpole explain --json`."""
+    _print("explain")
+
+
 @schema_app.command("scaling", epilog="Example: longpole schema scaling > scaling.schema.json")
 def scaling() -> None:
     """Print the JSON Schema of `longpole scaling --json`."""
     _print("scaling")
+
+
+@schema_app.command("candidates", epilog="Example: longpole schema candidates > candidates.schema.json")
+def candidates() -> None:
+    """Print the JSON Schema of `longpole candidates --json`."""
+    _print("candidates")
 
 
 @schema_app.command("whatif", epilog="Example: longpole schema whatif > whatif.schema.json")
