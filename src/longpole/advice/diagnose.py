@@ -52,13 +52,13 @@ def diagnose(scene: Scene) -> Diagnosis:
 
 def _priced(scene: Scene, suspects: list[Suspect]) -> list[tuple[Suspect, Price]]:
     """Price the suspects, tier by tier, and keep those that cost enough."""
-    least_ns = scene.settings.finding_min_share * scene.period_ns
+    least = scene.settings.finding_min_share
     kept: list[tuple[Suspect, Price]] = []
     for tier in sorted({suspect.tier for suspect in suspects}):
         given = [change for suspect, _ in kept if suspect.holds_host for change in suspect.remove]
         mine = [suspect for suspect in suspects if suspect.tier == tier]
         priced = [(suspect, price(scene, suspect, given if tier else ())) for suspect in mine]
-        kept += [pair for pair in priced if pair[0].always or pair[1].weight_ns >= least_ns]
+        kept += [pair for pair in priced if pair[0].always or pair[1].share >= least]
     return kept
 
 
@@ -85,7 +85,7 @@ def _finding(scene: Scene, suspect: Suspect, cost: Price, place: int) -> CauseFi
         units=list(suspect.units) or list(scene.units),
         cost_ns_per_unit=cost.cost_ns,
         cost_statistic=cost.statistic,
-        cost_share=cost.cost_ns / scene.period_ns,
+        cost_share=0.0 if once else cost.share,
         basis=cost.basis,
         ceiling_ns=cost.ceiling_ns,
         once=once,
@@ -120,15 +120,14 @@ def _rests_on(scene: Scene) -> float:
 
 def _with_long_pole(scene: Scene, findings: list[CauseFinding], costs: list[Price]) -> Diagnosis:
     """Name the costliest finding over the steady units, else the costliest one-off, else the work itself."""
-    least_ns = scene.settings.long_pole_min_share * scene.period_ns
+    least = scene.settings.long_pole_min_share
     steady = [finding for finding in findings if not finding.once]
-    if sum(finding.cost_ns_per_unit for finding in steady) >= least_ns:
-        pole = max(steady, key=lambda finding: finding.cost_ns_per_unit)
-        return Diagnosis(findings, pole.id)
-    once = [(f, cost.weight_ns) for f, cost in zip(findings, costs, strict=True) if f.once]
+    if sum(finding.cost_share for finding in steady) >= least:
+        return Diagnosis(findings, max(steady, key=lambda finding: finding.cost_share).id)
+    once = [(f, cost.share) for f, cost in zip(findings, costs, strict=True) if f.once]
     if once:
-        pole, weight_ns = max(once, key=lambda pair: pair[1])
-        if weight_ns >= least_ns:
+        pole, share = max(once, key=lambda pair: pair[1])
+        if share >= least:
             return Diagnosis(findings, pole.id)
     return _nothing_waits(scene, findings)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from longpole.digest.steady import real_units
 from longpole.whatif.predict import measure_effect
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class Price:
         basis: `replay` or `ledger`.
         ceiling_ns: The most that its removal could buy per unit.
         weight_ns: What it costs on average over the recorded units, one-offs included: for the order of findings.
+        share: The cost, of a one-off its mean, as a share of the median period, or of the mean one where a mean is told.
     """
 
     cost_ns: int
@@ -31,6 +33,7 @@ class Price:
     basis: str
     ceiling_ns: int
     weight_ns: int
+    share: float
 
 
 def price(scene: Scene, suspect: Suspect, given: Sequence[Removal] = ()) -> Price:
@@ -44,17 +47,26 @@ def price(scene: Scene, suspect: Suspect, given: Sequence[Removal] = ()) -> Pric
     if suspect.once_ns is not None:
         n_units = max(len(scene.steady.completion), 1)
         mean_ns = suspect.once_ns // n_units
-        return Price(0, "one_off", "ledger", mean_ns, mean_ns)
+        return Price(0, "one_off", "ledger", mean_ns, mean_ns, mean_ns / _mean_ns(scene))
     saving = _saving(scene, suspect, given)
     ceiling_ns = suspect.ledger_ns if suspect.ceiling_ns is None else suspect.ceiling_ns
     if saving is None:
-        return Price(suspect.ledger_ns, "mean", "ledger", max(ceiling_ns, suspect.ledger_ns), suspect.ledger_ns)
+        own_ns = suspect.ledger_ns
+        return Price(own_ns, "mean", "ledger", max(ceiling_ns, own_ns), own_ns, own_ns / scene.mean_period_ns)
     cost_ns, mean_ns = saving
     statistic = "median"
     # A stall in fewer than half of the units shows in no median; a hair's breadth in the median is no sign of one.
     if cost_ns * _HAIR < mean_ns and cost_ns < scene.settings.finding_min_share * scene.period_ns:
         cost_ns, statistic = mean_ns, "mean"
-    return Price(cost_ns, statistic, "replay", max(ceiling_ns, cost_ns), max(cost_ns, mean_ns))
+    period_ns = scene.mean_period_ns if statistic == "mean" else scene.period_ns
+    return Price(cost_ns, statistic, "replay", max(ceiling_ns, cost_ns), max(cost_ns, mean_ns), cost_ns / period_ns)
+
+
+def _mean_ns(scene: Scene) -> int:
+    """Return the mean length of the recorded units, marked ones included."""
+    done = list(scene.steady.completion.values())
+    starts = [scene.steady.at(d.rank, u.start_ns) for d in scene.digests for u in real_units(d.rows[0].units)[:1]]
+    return max((done[-1] - min(starts)) // len(done), 1) if done and starts else scene.period_ns
 
 
 _HAIR = 20  # our choice: a median saving below a twentieth of the mean one is jitter

@@ -99,6 +99,12 @@ class Scene:
         return max(sum(walls) // max(len(walls), 1), 1)
 
     @cached_property
+    def mean_period_ns(self) -> int:
+        """Mean period of the steady units, else the median one."""
+        periods = list(self.steady.periods.values())
+        return max(sum(periods) // len(periods), 1) if periods else self.period_ns
+
+    @cached_property
     def operations(self) -> Operations | None:
         """The collectives of the steady units, None where there are none."""
         from longpole.advice.operations import operations_of
