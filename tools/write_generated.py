@@ -22,6 +22,7 @@ from longpole.report.schema_of import document_schema
 from longpole.report.text import render_text
 from longpole.report.text.scaling import render_scaling
 from longpole.report.text.whatif import render_whatif
+from longpole.report.verify import verify_schema
 from longpole.report.whatif import whatif_schema
 from tests.report_builder import SAMPLES
 from tests.scaling_runs import SAMPLES as SCALING_SAMPLES
@@ -54,6 +55,7 @@ def generated_files() -> dict[Path, bytes]:
         "record": document_schema(RunRecord, RECORD_SCHEMA),
         "report": report_schema(),
         "scaling": scaling_schema(),
+        "verify": verify_schema(),
         "whatif": whatif_schema(),
     }
     return {SCHEMAS / f"{name}.json": schema for name, schema in schemas.items()} | pages

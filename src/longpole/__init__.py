@@ -9,13 +9,16 @@ if TYPE_CHECKING:
     from longpole.pipeline.run import Run
     from longpole.pipeline.run import open_run as open
     from longpole.pipeline.scaling import scaling
+    from longpole.pipeline.verify import VerifyOptions, verify
 
-__all__ = ["Run", "open", "scaling"]
+__all__ = ["Run", "VerifyOptions", "open", "scaling", "verify"]
 
 _HOMES = {
     "Run": ("longpole.pipeline.run", "Run"),
     "open": ("longpole.pipeline.run", "open_run"),
     "scaling": ("longpole.pipeline.scaling", "scaling"),
+    "VerifyOptions": ("longpole.pipeline.verify", "VerifyOptions"),
+    "verify": ("longpole.pipeline.verify", "verify"),
 }
 
 

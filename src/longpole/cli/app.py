@@ -18,6 +18,8 @@ from longpole.cli.report import report
 from longpole.cli.scaling import EXAMPLES as SCALING_EXAMPLES
 from longpole.cli.scaling import scaling
 from longpole.cli.schema import schema_app
+from longpole.cli.verify import EXAMPLES as VERIFY_EXAMPLES
+from longpole.cli.verify import verify
 from longpole.cli.version import version
 from longpole.cli.whatif import EXAMPLES as WHATIF_EXAMPLES
 from longpole.cli.whatif import whatif
@@ -56,6 +58,7 @@ app.command("explain", epilog=EXPLAIN_EXAMPLES, short_help="Say what decides on 
 app.command("candidates", epilog=CANDIDATES_EXAMPLES, short_help="Say which changes are worth trying.")(candidates)
 app.command("scaling", epilog=SCALING_EXAMPLES, short_help="Say what is lost as a job grows, and to what.")(scaling)
 app.add_typer(journal_app, name="journal")
+app.command("verify", epilog=VERIFY_EXAMPLES, short_help="Say whether a change did what it should.")(verify)
 app.add_typer(cache_app, name="cache")
 app.add_typer(schema_app, name="schema")
 app.command("version", epilog="Example: longpole version")(version)

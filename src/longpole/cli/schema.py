@@ -61,6 +61,12 @@ def candidates() -> None:
     _print("candidates")
 
 
+@schema_app.command("verify", epilog="Example: longpole schema verify > verify.schema.json")
+def verify() -> None:
+    """Print the JSON Schema of `longpole verify --json`."""
+    _print("verify")
+
+
 @schema_app.command("whatif", epilog="Example: longpole schema whatif > whatif.schema.json")
 def whatif() -> None:
     """Print the JSON Schema of `longpole whatif --json`."""

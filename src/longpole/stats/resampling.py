@@ -66,8 +66,8 @@ def resampled_interval(before: Resampled, after: Resampled) -> Interval:
     estimate = own[1] - own[0]
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(drawn[1] - drawn[0], [tail, 1 - tail])
-    blocks = min(side.count / block_length(side.count) for side in (before, after))
-    critical = t_quantile(max(blocks - 1, 1))
+    blocks = sum(side.count / block_length(side.count) for side in (before, after))
+    critical = t_quantile(max(blocks - 2, 2))
     stretch = critical / _NORMAL_QUANTILE
     low, high = min(float(low), estimate), max(float(high), estimate)
     return Interval(

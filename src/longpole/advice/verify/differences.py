@@ -9,7 +9,7 @@ from longpole.advice.verify.shapes import batch_ratio, is_other_model
 from longpole.advice.verify.sides import Side, items_of_side, part_of_side
 from longpole.records.ledger import Unknown
 from longpole.records.verdict import Difference
-from longpole.units import format_ns
+from longpole.units import format_count, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -71,6 +71,8 @@ def compare_sides(
     found += _within(before, "before")
     found += _within(after, "after")
     found += _records([*before, *after])
+    if {run.run_id for run in before if run.run_id} & {run.run_id for run in after}:
+        found.append(Difference("record", "warn", "run_id", "", "", "one run stands on both sides"))
     one, other = Side("before", before, items_of_side(before)), Side("after", after, items_of_side(after))
     batch = _compare_batches(one, other, settings, allowed)
     found += batch.differences
@@ -134,12 +136,12 @@ def _ranks(before: Sequence[RunRecord], after: Sequence[RunRecord]) -> list[Diff
     found = []
     worlds = _world(before[0]), _world(after[0])
     if all(worlds) and worlds[0] != worlds[1]:
-        says = f"{worlds[0]} ranks before, {worlds[1]} after; time per item is compared, and not time per device"
+        says = f"{format_count(worlds[0], 'rank')} before, {worlds[1]} after; time per item is compared, not per device"
         found.append(Difference("ranks", "warn", "world_size", str(worlds[0]), str(worlds[1]), says))
     for run in (*before, *after):
         world, present = _world(run), len(run.ranks_present)
         if present and world > present:
-            says = f"{_name(run)}: {world - present} of {world} ranks are not recorded; parts are means over the others"
+            says = f"{_name(run)}: {world - present} of {world} ranks not recorded; parts are means over the others"
             found.append(Difference("record", "warn", "ranks_present", "", "", says))
     return found
 

@@ -198,7 +198,8 @@ def _moved_sentence(comparison: Comparison, part: Part, effect: Effect, to: str,
     begin = f"{part_noun(part.part)} fell {span_of(part.before_ns, part.after_ns)} but the {noun} {shorter}"
     if not to:
         return f"{begin}: no other part took that time, so something beside it holds the {noun} up"
-    change = changes.get(to)
+    # Operations of one kind may run at once, so that their sum exceeds what they cost: the object's figure is shown.
+    change = changes.get("collective" if to.startswith("collective:") else to)
     waited = ""
     if change is not None and to.startswith("collective:"):
         waiting = changes.get("waiting:" + to.removeprefix("collective:"))

@@ -45,10 +45,13 @@ def compare_prediction(forecast: Forecast, effect: Effect, *, batch_changed: boo
         says = f"predicted {signed(forecast.share)}; what came is not known"
         return _unanswered(forecast, effect, effect.estimate, says)
     miss = effect.estimate - forecast.share
-    missed = _is_missed(forecast, effect)
+    sure = isinstance(effect.interval, list)
+    missed = sure and _is_missed(forecast, effect)
     says = f"predicted {signed(forecast.share)}, measured {signed(effect.estimate)} of time per item: "
     points = f"{abs(100 * miss):.0f} points"
-    if not missed:
+    if not sure:
+        says += "too few samples to tell whether that is a miss"
+    elif not missed:
         says += "as far as prediction and measurement go, it came as predicted"
     elif miss > 0:
         says += f"the prediction promised {points} too much"
@@ -79,5 +82,6 @@ def _is_missed(forecast: Forecast, effect: Effect) -> bool:
     assert not isinstance(effect.estimate, Unknown)
     period = 1 + forecast.share
     room = period * forecast.error_share if isinstance(forecast.error_share, float) else effect.threshold
-    low, high = effect.interval if isinstance(effect.interval, list) else (effect.estimate, effect.estimate)
+    assert isinstance(effect.interval, list)
+    low, high = effect.interval
     return not low - room <= forecast.share <= high + room
