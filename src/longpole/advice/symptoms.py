@@ -151,7 +151,7 @@ def parse_symptoms(text: str, file: str) -> Symptoms:
     for table in tables:
         row = _read_symptom(table, _Row(file, readers), [seen.id for seen in rows])
         rows.append(row)
-    language = _Row(file, iter([place for place in places if place[0] == "language"]))
+    language = _Row(file, iter([place for place in places if place[0].partition(".")[0] == "language"]))
     return Symptoms(tuple(rows), _read_language(document.get("language", {}), language))
 
 
@@ -346,15 +346,17 @@ def _read_language(table: Any, row: _Row) -> Language:
     if not isinstance(table, dict):
         raise row.refuse(key="language", found=repr(table), hint="write a table [language]")
     row.check_keys(table, {"ignore": False, "same": False})
+    ignore = row.texts(table, "ignore", may_be_empty=True)
     same: dict[str, str] = {}
     groups = table.get("same", {})
     if not isinstance(groups, dict):
         raise row.refuse(key="same", found=repr(groups), hint="write a table [language.same]")
+    row.following()
     for word in groups:
         for other in row.texts(groups, word):
             if other in same or other in groups:
                 raise row.refuse(
-                    key="same", found=f"{other!r} for {word!r} and for another word", hint="a word has one meaning here"
+                    key=word, found=f"{other!r} for {word!r} and for another word", hint="a word has one meaning here"
                 )
             same[other] = word
-    return Language(frozenset(row.texts(table, "ignore", may_be_empty=True)), same)
+    return Language(frozenset(ignore), same)

@@ -84,10 +84,11 @@ class SymptomEntry(msgspec.Struct):
         means: What is behind it, and how to tell.
         figures: What decides, in the order in which to look.
         causes: What it may be; in a run those that were found come first.
-        candidates: Ids of the catalogue of changes.
+        candidates: Ids of the catalogue of changes; in a run those that answer what was found, if anything was.
         candidates_here: In a run: those of them that apply to it, as its report has them.
         record: What to record where it cannot be decided.
-        next: Commands; PATH stands for the run where none was given.
+        next: Commands; PATH stands for the run where none was given. In a run the first ones replay it without what
+            was found.
     """
 
     id: str

@@ -51,17 +51,19 @@ def build_symptom(
     causes = [build_cause(cause, report) for cause in symptom.causes]
     if report is not None:
         causes = _in_order(causes, figures)
-    wanted = set(symptom.candidates)
+    found = [cause for cause in causes if cause.findings is not UNSET and cause.findings]
+    candidates = _candidates(symptom, found)
+    wanted = {*symptom.candidates, *candidates}
     return SymptomEntry(
         id=symptom.id,
         says=symptom.says,
         means=symptom.means,
         figures=figures,
         causes=causes,
-        candidates=list(symptom.candidates),
+        candidates=candidates,
         candidates_here=[entry for entry in report.candidates if entry.id in wanted] if report is not None else [],
         record=list(symptom.record),
-        next=[_command(command, paths) for command in symptom.next],
+        next=_commands(symptom, found, paths),
     )
 
 
@@ -140,7 +142,30 @@ def _in_order(causes: list[CauseEntry], figures: list[FigureEntry]) -> list[Caus
     return sorted(causes, key=key)
 
 
-def _command(command: str, paths: Sequence[str]) -> str:
-    if not paths:
-        return command
-    return " ".join(shlex.join(paths) if word == _PATH else word for word in command.split(" "))
+def _candidates(symptom: Symptom, found: Sequence[CauseEntry]) -> list[str]:
+    """Return the changes of the catalogue that answer what was found; where nothing was, those of the symptom."""
+    if not found:
+        return list(symptom.candidates)
+    from longpole.advice.catalogue import load_catalogue
+
+    causes = {cause.cause for cause in found}
+    return [row.id for row in load_catalogue() if row.table == "change" and causes & set(row.answers)]
+
+
+def _commands(symptom: Symptom, found: Sequence[CauseEntry], paths: Sequence[str]) -> list[str]:
+    """Return what to run next: first the what-if that stands for the removal of what was found."""
+    removals = [
+        " ".join(["longpole whatif", _PATH, *(_quoted(option) for option in finding.what_if)])
+        for cause in found
+        for finding in (cause.findings if cause.findings is not UNSET else [])
+        if finding.what_if
+    ]
+    commands = [*removals, *(command for command in symptom.next if not (removals and " whatif " in command))]
+    named = shlex.join(paths) if paths else _PATH
+    return list(dict.fromkeys(command.replace(f" {_PATH}", f" {named}") for command in commands))
+
+
+def _quoted(option: str) -> str:
+    """Write an option so that a shell hands it over as it is."""
+    name, _, value = option.partition(" ")
+    return f"{name} {shlex.quote(value)}" if value else name

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 COMMANDS = (
     ["report"],
     ["whatif"],
+    ["explain"],
     ["scaling"],
     ["version"],
     ["cache"],
@@ -30,6 +31,7 @@ COMMANDS = (
     ["schema"],
     ["schema", "report"],
     ["schema", "whatif"],
+    ["schema", "explain"],
     ["schema", "scaling"],
 )
 REPORT_OPTIONS = (
@@ -59,7 +61,8 @@ SCALING_OPTIONS = (
     "--strong",
     *(option for option in OF_REPORT_TOO if option not in ("--job", "--rank")),
 )
-AGREED = {"report": REPORT_OPTIONS, "whatif": WHATIF_OPTIONS, "scaling": SCALING_OPTIONS}
+EXPLAIN_OPTIONS = OF_REPORT_TOO
+AGREED = {"report": REPORT_OPTIONS, "explain": EXPLAIN_OPTIONS, "whatif": WHATIF_OPTIONS, "scaling": SCALING_OPTIONS}
 
 
 def help_of(command: list[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -99,7 +102,13 @@ def test_the_reference_page_has_every_option_and_command(root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "light"),
-    [(["--help"], True), (["report", "--help"], True), (["schema", "report"], True), (["version"], False)],
+    [
+        (["--help"], True),
+        (["report", "--help"], True),
+        (["schema", "report"], True),
+        (["explain", "--help"], True),
+        (["version"], False),
+    ],
 )
 def test_what_needs_no_trace_loads_no_heavy_library(arguments: list[str], light: bool) -> None:
     loaded = modules_after(arguments)

@@ -213,17 +213,17 @@ def render_markdown(text: str, style: Style) -> list[str]:
     ['  See it, x.', '  - one', '  - two']
     """
     lines: list[str] = []
-    paragraph: list[str] = []
+    mark, words = "", ""
     for line in [*text.splitlines(), ""]:
         item = _ITEM.match(line)
-        if paragraph and (item or not line.strip()):
-            lines += wrap(_plain(" ".join(paragraph)), style.width, first="  ", rest="  ")
-            paragraph = []
+        if words and (item or not line.strip()):
+            rest = " " * (2 + len(mark))
+            lines += wrap(_plain(words), style.width, first=f"  {mark}", rest=rest)
+            mark, words = "", ""
         if item:
-            rest = " " * (2 + len(item[1]))
-            lines += wrap(_plain(line[item.end() :]), style.width, first=f"  {item[1]}", rest=rest)
-        elif line.strip():
-            paragraph.append(line.strip())
+            mark = item[1]
+        words += f" {line[item.end() :] if item else line.strip()}"
+        words = words.strip()
     return lines
 
 
