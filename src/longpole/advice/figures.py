@@ -128,6 +128,7 @@ class RunView:
         overlap: How kinds of work slow each other.
         findings: The causes found, None where nobody looked.
         host_names: Names of what was recorded, None where the graphs are not at hand.
+        known: Figures that something other than the trace tells, such as a run record: peak memory, items per unit.
     """
 
     digests: Sequence[RankDigest]
@@ -138,6 +139,7 @@ class RunView:
     overlap: Sequence[OverlapEntry] = ()
     findings: Sequence[CauseFinding] | None = None
     host_names: frozenset[str] | None = field(default=None, repr=False)
+    known: Figures = field(default_factory=dict)
 
 
 def run_view(scene: Scene, findings: Sequence[CauseFinding] | None) -> RunView:
@@ -190,7 +192,7 @@ def compute_figures(view: RunView) -> dict[str, Value]:
         else Unknown("no two pairs of ranks exchange bytes directly", ["sends and receives of all ranks"])
     )
     figures["memory.peak_share"] = Unknown("the trace does not say how much memory is in use", ["peak device memory"])
-    return figures
+    return figures | dict(view.known)
 
 
 def steady_ledgers(view: RunView) -> list[Ledger]:

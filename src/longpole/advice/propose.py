@@ -206,16 +206,17 @@ def _period_ns(figures: Figures, view: RunView) -> int:
     return sum(walls) // max(len(walls), 1)
 
 
-def _ceiling_ns(judgement: Judgement, figures: Figures, period_ns: int) -> int:
+def _ceiling_ns(judgement: Judgement, figures: Figures, period_ns: int) -> int | Unknown:
     """Return the most that a row could save per unit: what its part is charged, or what its findings could save."""
     sort, _, name = judgement.row.part.partition(":")
     figure = {"idle": f"idle.{name}", "stage": f"stage.{name}_share"}.get(sort, f"{sort}.exposed_share")
     share = figures[figure]
     charged_ns = round(share * period_ns) if isinstance(share, float | int) else 0
-    return max([charged_ns, *(found.ceiling_ns for found in judgement.findings)])
+    most_ns = max([charged_ns, *(found.ceiling_ns for found in judgement.findings)])
+    return most_ns or Unknown(f"the ledger charges nothing to {judgement.row.part} in the steady units")
 
 
-def _entry(judgement: Judgement, gain: Gain, ceiling_ns: int, *, on_cpu: bool) -> CandidateEntry:
+def _entry(judgement: Judgement, gain: Gain, ceiling_ns: int | Unknown, *, on_cpu: bool) -> CandidateEntry:
     row = judgement.row
     assumes = list(row.assumes) if gain.changes else []
     if gain.of_some_units:
@@ -236,7 +237,7 @@ def _entry(judgement: Judgement, gain: Gain, ceiling_ns: int, *, on_cpu: bool) -
         findings=[found.id for found in judgement.findings],
         predicted_period_ns=gain.period_ns,
         predicted_gain_share=gain.share,
-        ceiling_ns=max(ceiling_ns, gain.saving_ns),
+        ceiling_ns=max(ceiling_ns, gain.saving_ns) if isinstance(ceiling_ns, int) else gain.saving_ns or ceiling_ns,
         error_share=_error_share(gain, on_cpu=on_cpu),
         effort=row.effort,
         costs=list(row.costs),
