@@ -216,6 +216,8 @@ OTHER_THREADS: list[tuple[str, Chain]] = [
     ("pin_memory", (("python_function", "torch/utils/data/_utils/pin_memory.py(43): do_one_step"),)),
     ("metrics", (("python_function", "wandb/sdk/interface/interface_queue.py(55): _publish"),)),
     ("prefetch", (("python_function", "mylib/buffers.py(88): _fill_loop"),)),
+    ("batch_filler", (("user_annotation", "fill_replay_buffer"),)),
+    ("pin_memory", (("cpu_op", "aten::pin_memory"), ("cpu_op", "aten::_pin_memory"))),
     ("heartbeat", (("python_function", "agent/monitor.py(40): _poll"), ("python_function", "json/encoder.py(183): encode"))),
 ]
 WRITERS: list[Chain] = [
@@ -294,6 +296,6 @@ def draw_dialect(rng: random.Random) -> Dialect:
         logger=chain(LOGGERS),
         collector=chain(COLLECTORS),
         empty_cache=chain(EMPTY_CACHE),
-        other_thread=rng.choice(OTHER_THREADS),
+        other_thread=rng.choice([one for one in OTHER_THREADS if stacks or one[1][0][0] != "python_function"]),
         writer=chain(WRITERS),
     )

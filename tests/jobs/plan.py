@@ -11,6 +11,7 @@ from tests.jobs.names import Dialect, draw_dialect
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Hashable
 
     from tests.jobs.program import Host
     from tests.jobs.writer import Writer
@@ -103,6 +104,11 @@ class Cause:
         self.strength = 0.0
         self.removed = False
 
+    @classmethod
+    def fit(cls, plan: Plan) -> Plan:
+        """Return the plan as this cause needs it: of the size and the pace at which it shows."""
+        return plan if cls.pace is None else replace(plan, pace=cls.pace)
+
     def start(self, share: float) -> float:
         """Return a first guess of the strength that costs this share of the period."""
         return share / max(0.05, 1.0 - share) * self.plan.compute_ns
@@ -117,6 +123,9 @@ class Cause:
 
     def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
         """Insert instructions at a place of the program."""
+
+    def inside(self, writer: Writer, host: Host, key: Hashable) -> None:
+        """Insert instructions into the operator that issues a collective."""
 
     def threads(self, writer: Writer, rank: int) -> dict[str, Host]:
         """Return threads that this cause adds to a rank."""

@@ -35,6 +35,8 @@ def _document(recording: Recording, plan: Plan, rank: int) -> dict[str, Any]:
     cut = plan.knob("recorded_from", {}).get(rank)
     bounds = step_bounds(recording)[rank]
     first = bounds[0][0] if cut is None else bounds[cut][0] - 1
+    lost = plan.knob("lost_from")
+    last = bounds[-1][1] + 1 if lost is None else bounds[lost][0]
     linked = {}
     for row in sorted(rows, key=lambda one: (one.start, -one.end)):
         if row.start >= first:
@@ -42,7 +44,7 @@ def _document(recording: Recording, plan: Plan, rank: int) -> dict[str, Any]:
             linked[row.correlation] = row
     for item in sorted((item for item in recording.device if item.rank == rank), key=lambda one: one.start):
         assert item.task is not None
-        if item.correlation in linked and item.task.recorded:
+        if item.correlation in linked and item.task.recorded and item.called < last:
             events += _device_events(item, linked[item.correlation], pid, rank)
     world = plan.knob("world_size", plan.ranks)
     document = {

@@ -168,6 +168,7 @@ class Writer:
         size: int | None = None,
         members: tuple[int, ...] | None = None,
         peer: int = -1,
+        host_ns: float = 12 * US,
     ) -> None:
         """Write one rank's part of a collective.
 
@@ -182,19 +183,27 @@ class Writer:
             size: Bytes; what the job's bandwidth moves in the time where not given.
             members: Who takes part; the whole group where not given.
             peer: Of a send or receive, the peer's rank.
+            host_ns: How long the host takes before it gets to the communicator.
         """
         name, operator, annotation, place = KINDS[kind]
         ranks = members if members is not None else self.groups[group]
         one = self.collectives.get(key)
         if one is None:
             one = self.collectives[key] = Collective(key, ranks, ns, {})
-        order = self.sequence[host.rank, group] = self.sequence.get((host.rank, group), 0) + 1
+        channel = group if peer < 0 else f"{group} {ranks}"
+        order = self.sequence[host.rank, channel] = self.sequence.get((host.rank, channel), 0) + 1
         size = self.transfer_bytes(kind, ns, len(ranks)) if size is None else size
         args = self._comm_args(kind, name, group, size, order)
         if peer >= 0:
-            args |= {"Rank": self.groups[group].index(peer), "Src Rank": host.rank, "Dst Rank": peer}
+            source, target = (host.rank, peer) if kind == "send" else (peer, host.rank)
+            arrow = f"{source}->{target}" if kind == "send" else f"{target}<-{source}"
+            annotation = f"{annotation} {arrow}"
+            if self.dialect.torch_minor >= 6:
+                args |= {"Rank": self.groups[group].index(peer), "Src Rank": source, "Dst Rank": target}
         host.open(operator)
-        host.work(self.host_ns(host, 12 * US))
+        host.work(self.host_ns(host, host_ns))
+        for cause in self.causes:
+            cause.inside(self, host, key)
         host.open("record_param_comms", "cpu_op", args)
         host.work(4000)
         host.open(annotation, "user_annotation")
