@@ -66,6 +66,7 @@ def add(
     expected: option.Expected = None,
     candidate: option.Candidate = "",
     expected_from: option.ExpectedFrom = "",
+    expected_error: option.ExpectedError = None,
     verdict: option.Verdict = "",
     reason: option.Reason = "",
     decision: option.Decision = "",
@@ -107,6 +108,7 @@ def add(
         expected=option.parse_gain("--expected", expected),
         candidate=candidate,
         source=expected_from,
+        expected_error=option.parse_level("--expected-error", expected_error),
     )
     evidence = Evidence(
         records=option.parse_records(record),

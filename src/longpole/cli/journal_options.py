@@ -79,6 +79,10 @@ Candidate: TypeAlias = Annotated[
 ExpectedFrom: TypeAlias = Annotated[
     str, typer.Option("--expected-from", metavar="TEXT", help="What else predicted it: a longpole whatif command …")
 ]
+ExpectedError: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--expected-error", metavar="SHARE", help="How far such predictions were off: 10%."),
+]
 Verdict: TypeAlias = Annotated[
     str,
     typer.Option("--verdict", metavar="WORD", help="accepted, rejected, mixed, inconclusive or not_verifiable."),

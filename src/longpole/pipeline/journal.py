@@ -43,7 +43,7 @@ def list_entries(path: Path, journal: Journal, *, job: str = "", tag: str = "") 
 
 
 def show_entry(path: Path, journal: Journal, name: str) -> JournalDocument:
-    """Return the entry of an id, or of a beginning or a part of one that no other id has.
+    """Return the entry of an id, or of a beginning or a part of it or of the title that no other has.
 
     Raises:
         UsageError: None has it, or several have.
@@ -51,7 +51,7 @@ def show_entry(path: Path, journal: Journal, name: str) -> JournalDocument:
     entries = journal.entries
     chosen = [entry for entry in entries if entry.id == name]
     chosen = chosen or [entry for entry in entries if entry.id.startswith(name)]
-    chosen = chosen or [entry for entry in entries if name in entry.id]
+    chosen = chosen or [entry for entry in entries if name in entry.id or name.casefold() in entry.title.casefold()]
     if not chosen:
         msg = f"{name}: no entry of {path} has this id; `longpole journal list` shows them"
         raise UsageError(msg)

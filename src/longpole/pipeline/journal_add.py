@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from longpole.advice.journal.entry import (
     compare_configs,
+    in_throughput,
     last_config,
     make_id,
     measured_from_figures,
@@ -63,6 +64,7 @@ class Effect:
         expected: The expected speed-up.
         candidate: The candidate that it comes from.
         source: Where else it comes from.
+        expected_error: How far such predictions were off, as a share of the predicted time.
     """
 
     before: float | None = None
@@ -79,6 +81,7 @@ class Effect:
     expected: float | None = None
     candidate: str = ""
     source: str = ""
+    expected_error: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,7 +283,7 @@ def _decision(new: NewEntry, verdict: str) -> str:
 def _measured(effect: Effect, found: FromVerdict) -> Measured | UnsetType:
     given = _given_effect(effect)
     if isinstance(given, UnsetType):
-        return found.measured
+        return _of_verdict(effect, found.measured)
     ends = effect.interval
     if ends and not ends[0] <= given.speedup <= ends[1]:
         msg = f"--interval: expected it to hold the speed-up, which is {given.speedup:.6g}; found {ends[0]}..{ends[1]}"
@@ -313,22 +316,45 @@ def _given_effect(effect: Effect) -> Measured | UnsetType:
     return UNSET
 
 
+def _of_verdict(effect: Effect, measured: Measured | UnsetType) -> Measured | UnsetType:
+    """Return the effect of a verdict, in the unit that the user asks for.
+
+    Raises:
+        UsageError: A unit is given, and no figures or other ones than a verdict can be put into it.
+    """
+    if not (effect.unit or effect.better or effect.scope):
+        return measured
+    if isinstance(measured, UnsetType) or not effect.unit:
+        msg = "--unit, --better, --scope: expected --before and --after beside them; found neither"
+        raise UsageError(msg)
+    found = in_throughput(measured, effect.unit)
+    if found is None or effect.better or effect.scope not in ("", found.scope):
+        msg = (
+            f"--unit {effect.unit}: a verdict has time per item of all devices together where it knows items; it can be"
+            " put into ITEMS/s, such as tokens/s, and nothing else. Leave --unit, --better and --scope out"
+        )
+        raise UsageError(msg)
+    return found
+
+
 def _expected(effect: Effect, found: FromVerdict) -> Expected | UnsetType:
+    error = UNSET if effect.expected_error is None else effect.expected_error
     if effect.expected is None:
-        if not (effect.candidate or effect.source):
+        if not (effect.candidate or effect.source or effect.expected_error is not None):
             return found.expected
         if isinstance(found.expected, UnsetType):
-            msg = "--candidate, --expected-from: expected the gain that they predict (--expected); found none"
+            msg = "--candidate, --expected-from, --expected-error: expected the gain (--expected) beside it; found none"
             raise UsageError(msg)
         return msgspec.structs.replace(
             found.expected,
             candidate=effect.candidate or found.expected.candidate,
             source=effect.source or found.expected.source,
+            error_share=found.expected.error_share if error is UNSET else error,
         )
     if not (effect.candidate or effect.source):
         msg = "--expected: expected its source, --candidate ID or --expected-from TEXT (a what-if command); found none"
         raise UsageError(msg)
-    return Expected(effect.expected, effect.candidate, effect.source)
+    return Expected(effect.expected, effect.candidate, effect.source, error)
 
 
 def _configs(

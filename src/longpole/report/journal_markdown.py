@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.advice.journal.summary import gain
 from longpole.records.journal import Expected, Measured
-from longpole.records.ledger import Unknown
 from longpole.report.escape import escape
+from longpole.report.text.journal_words import shares_in_percent
 
 if TYPE_CHECKING:
     from longpole.advice.journal.summary import JobSummary
@@ -54,7 +54,7 @@ def _measured(entry: Entry) -> str:
     if not isinstance(measured, Measured):
         return _NONE
     if isinstance(measured.low, float) and isinstance(measured.high, float):
-        return f"{gain(measured.speedup)} [{gain(measured.low)}, {gain(measured.high)}]"
+        return f"{gain(measured.speedup)} [{gain(measured.low, 1)}, {gain(measured.high, 1)}]"
     return gain(measured.speedup)
 
 
@@ -74,16 +74,12 @@ def _value(value: object) -> str:
 def _job(summary: JobSummary) -> str:
     head = f"**{_text(summary.job) + ': ' if summary.job else ''}{_text(summary.says)}**\n"
     rows = [
-        f"| {_text(one.title)} | {gain(one.speedup)} | {gain(one.compound)} | {_share(one.log_share)} |\n"
-        for one in summary.kept
+        f"| {_text(one.title)} | {gain(one.speedup)} | {gain(one.compound)} | {share} |\n"
+        for one, share in zip(summary.kept, shares_in_percent(summary.kept), strict=True)
     ]
     table = "| kept change | effect | in all | share |\n| --- | ---: | ---: | ---: |\n" + "".join(rows) if rows else ""
     tried = [f"- not counted: {_text(one.title)}, {_text(one.why)}\n" for one in summary.not_counted]
     return "\n".join(filter(None, (head, table, "".join(tried))))
-
-
-def _share(share: float | Unknown) -> str:
-    return _NONE if isinstance(share, Unknown) else f"{share:.0%}"
 
 
 def _claims(document: JournalDocument) -> str:

@@ -8,10 +8,12 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from msgspec import UNSET
 
 from longpole.errors import UsageError
 from longpole.records.journal import BETTER, SCOPES, ConfigChange, Measured
+from longpole.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 _ID_WIDTH: Final = 40
 _NO_WORD: Final = re.compile(r"[^a-z0-9]+")
+TIME_PER_ITEM: Final = "ns/item"
+"""The unit of figures that a verdict gives: of items that all devices together process."""
 _TIMES: Final = frozenset({"ns", "us", "µs", "ms", "s", "min", "h"})
 # A key that names a secret is written with its value hidden: a journal lies in a repository.
 _SECRET: Final = re.compile(
@@ -172,6 +176,25 @@ def measured_from_figures(before: float, after: float, unit: str, better: str, s
         raise UsageError(msg)
     speedup = after / before if better == "higher" else before / after
     return Measured(speedup, before=before, after=after, unit=unit, better=better, scope=scope or scope_of(unit))
+
+
+def in_throughput(measured: Measured, unit: str) -> Measured | None:
+    """Return an effect whose figures are times per item as one in items of all devices together a second.
+
+    Args:
+        measured: With figures in `TIME_PER_ITEM`, as a verdict has them.
+        unit: Such as `tokens/s`.
+
+    Returns:
+        None where the figures are something else, or the unit is no such throughput.
+    """
+    item, _, time = unit.partition("/")
+    if time.strip() != "s" or not item.strip() or item.strip() in _TIMES or measured.unit != TIME_PER_ITEM:
+        return None
+    before, after = (
+        NS_PER_S / value if isinstance(value, float) else value for value in (measured.before, measured.after)
+    )
+    return msgspec.structs.replace(measured, before=before, after=after, unit=unit, better="higher", scope="total")
 
 
 def last_config(entries: Sequence[Entry], job: str) -> tuple[dict[str, ConfigValue], str]:

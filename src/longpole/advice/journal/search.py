@@ -23,7 +23,7 @@ _EMPTY_WORDS: Final = frozenset(
     )
 )
 _EXACT, _BEGINNING, _INSIDE = 1.0, 0.7, 0.4
-_SHORTEST_PART: Final = 3
+_SHORTEST_PART: Final = 4
 UNCHANGED: Final = "configuration"
 """Where a word stands that an entry ran with, and that its change was not about."""
 _WEIGHTS: Final = {
@@ -67,7 +67,7 @@ def search(entries: Sequence[Entry], text: str) -> list[Hit]:
 
     An entry with more of the words comes before one with fewer. A word counts more the fewer entries have it, and by
     where it stands. Words match in full, where one begins with the other (`prefetch`, `prefetching`), or where one has
-    the other inside (`fetch` in `prefetch`); from three letters on. What an entry merely ran with counts only where no
+    the other inside (`fetch` in `prefetch`); from four letters on. What an entry merely ran with counts only where no
     entry has a word anywhere else.
     """
     words = list(dict.fromkeys(split_words(text)))

@@ -379,15 +379,19 @@ def _sentence(
     return f"{count}: {gain(compound)} in all{figures}"
 
 
-def gain(speedup: float) -> str:
+def gain(speedup: float, digits: int | None = None) -> str:
     """Write a speed-up as the change of throughput that it is.
+
+    Args:
+        speedup: Above 0.
+        digits: Behind the point; by default none from 10 % on, and one below.
 
     >>> gain(2200 / 1200), gain(0.969), gain(1.0)
     ('+83 %', '−3.1 %', '±0 %')
     """
     percent = 100 * (speedup - 1)
-    digits = 0 if abs(percent) >= 10 else 1
-    text = f"{abs(percent):.{digits}f}"
-    if float(text) == 0:
+    places = digits if digits is not None else int(abs(percent) < 10)
+    text = f"{abs(percent):,.{places}f}"
+    if not text.strip("0."):
         return "±0 %"
     return f"{'+' if percent > 0 else '−'}{text} %"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, UnsetType
 
+from longpole.advice.journal.entry import TIME_PER_ITEM
 from longpole.records.journal import Expected, Measured
 from longpole.records.ledger import Unknown
 from longpole.units import to_ms
@@ -143,7 +144,7 @@ def _figures(verdict: Verdict, effect: Effect) -> tuple[float | UnsetType, float
         sides = [[run.time_per_item_ns for run in runs] for runs in (verdict.before, verdict.after)]
         known = [[float(value) for value in side if isinstance(value, float | int) and value > 0] for side in sides]
         if all(len(known[n]) == len(sides[n]) > 0 for n in (0, 1)):
-            return statistics.median(known[0]), statistics.median(known[1]), "ns/item"
+            return statistics.median(known[0]), statistics.median(known[1]), TIME_PER_ITEM
         return UNSET, UNSET, ""
     ends = [float(value) for value in (effect.before_ns, effect.after_ns) if isinstance(value, float | int)]
     if len(ends) == 2 and min(ends) > 0 and math.isfinite(max(ends)):

@@ -105,7 +105,8 @@ def _render_entry(entry: Entry, document: JournalDocument, style: Style) -> list
     head += wrap(escape(entry.id), style.width, first="  ", rest="  ")
     head += wrap(escape(entry.says), style.width, first="  ", rest="  ") if entry.says else []
     sections = [head, _effects(entry, style), _config(entry, style)]
-    sections.append(_items("WHAT ELSE CHANGED", [*([entry.part] if entry.part else []), *entry.side_effects], style))
+    part = [entry.part] if entry.part and entry.part not in entry.says else []
+    sections.append(_items("WHAT ELSE CHANGED", [*part, *entry.side_effects], style))
     sections += [_evidence(entry, style), render_claims(document.claims, style)]
     sections.append(_items("NOTES", [entry.notes] if entry.notes else [], style))
     sections.append(_items("TAGS", [", ".join(entry.tags)] if entry.tags else [], style))
@@ -161,11 +162,16 @@ def _config(entry: Entry, style: Style) -> list[str]:
 
 
 def _evidence(entry: Entry, style: Style) -> list[str]:
-    lines = [style.title("EVIDENCE")]
+    lines = [style.title("EVIDENCE", "with the beginning of each SHA-256")]
+    groups: dict[tuple[str, str], list[str]] = {}
     for link in entry.records:
-        run = f", run {escape(link.run)}" if link.run else ""
-        kind = f"{escape(link.kind)}{run}, SHA-256 {escape(link.sha256[:_HASH_SHOWN])}…"
-        lines += _labelled(link.side, f"{escape(link.path)} ({kind})", style)
+        text = f"{escape(link.path)} ({escape(link.sha256[:_HASH_SHOWN])}…)"
+        groups.setdefault((link.side, link.kind), []).append(text)
+    for (side, kind), texts in groups.items():
+        label = escape(side)
+        for text in texts:
+            lines += _labelled(label, text + (f" {escape(kind)}" if label else ""), style)
+            label = ""
     if not entry.records:
         lines += _labelled("no record", escape(entry.no_record), style)
     return lines

@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.advice.journal.summary import gain
-from longpole.analyses.sums import round_shares
 from longpole.records.ledger import Unknown
 from longpole.report.escape import escape
-from longpole.report.text.journal_words import NONE, figure, headline, says_verdict, scope_words
+from longpole.report.text.journal_words import NONE, figure, headline, says_verdict, scope_words, shares_in_percent
 from longpole.report.text.layout import columns_of, pad, wrap
 from longpole.units import format_count
 
 if TYPE_CHECKING:
-    from longpole.advice.journal.summary import Contribution, JobSummary, Predictions
+    from longpole.advice.journal.summary import JobSummary, Predictions
     from longpole.report.journal import ClaimEntry, JournalDocument
     from longpole.report.text.layout import Style
 
 _CELL: Final = 9
 _GAPS_SHOWN: Final = 4
-_FINE: Final = 1_000_000_000  # a share in whole numbers, fine enough to be rounded once
 
 
 def render_summaries(document: JournalDocument, style: Style) -> list[list[str]]:
@@ -34,7 +32,7 @@ def render_summaries(document: JournalDocument, style: Style) -> list[list[str]]
 def _render_job(summary: JobSummary, style: Style) -> list[list[str]]:
     job = f"{escape(summary.job)}: " if summary.job else ""
     head = headline("SUMMARY", f"{job}{escape(summary.says)}", style)
-    if "/" in summary.unit and isinstance(summary.before, float) and not summary.scope:
+    if summary.unit.endswith("/s") and isinstance(summary.before, float):
         head += wrap(f"{escape(summary.unit)}: {scope_words(summary.scope)}", style.width, first="  ", rest="  ")
     sections = [head, _kept(summary, style), _sums(summary, style)]
     return [*sections, _predictions(summary.predictions, style), _left_out(summary, style)]
@@ -48,7 +46,7 @@ def _kept(summary: JobSummary, style: Style) -> list[str]:
     width = min(max(columns_of(escape(one.title)) for one in summary.kept), room)
     lines = [style.title("KEPT", "in order; shares in logarithms, because changes multiply")]
     lines.append(style.faint(_row("", cells, width)))
-    for one, share in zip(summary.kept, _shares(summary.kept), strict=True):
+    for one, share in zip(summary.kept, shares_in_percent(summary.kept), strict=True):
         row = [_figure(one.before), _figure(one.after), gain(one.speedup), gain(one.compound), share]
         lines.append(_row(escape(one.title), row, width))
         if one.verdict != "accepted":
@@ -69,7 +67,9 @@ def _sums(summary: JobSummary, style: Style) -> list[str]:
     lines = [style.title("TOGETHER", "what changes do one after the other, against their plain sum")]
     interval = ""
     if isinstance(summary.compound_low, float) and isinstance(summary.compound_high, float):
-        interval = f", between {gain(summary.compound_low)} and {gain(summary.compound_high)} if errors are independent"
+        interval = (
+            f", between {gain(summary.compound_low, 1)} and {gain(summary.compound_high, 1)} if errors are independent"
+        )
     texts = [
         f"throughput {gain(summary.compound)}{interval}; the single gains add up to {_gain(summary.sum_of_gains)}",
         f"time per item {_saved(summary.time_saved)}; the single savings add up to {_saved(summary.sum_of_savings)}",
@@ -104,7 +104,7 @@ def _predictions(predictions: Predictions, style: Style) -> list[str]:
     number = format_count(len(predictions.each), "prediction")
     texts = [f"{predictions.right_direction} of {number} in the right direction"]
     if predictions.judged:
-        texts.append(f"{predictions.hits} of {predictions.judged} within the measured interval")
+        texts.append(f"{predictions.hits} of {predictions.judged} within what both leave open")
     if isinstance(predictions.bias_share, float):
         way = "too good" if predictions.bias_share > 0 else "too cautious"
         texts.append(f"on the whole {100 * abs(predictions.bias_share):.1f} % {way}")
@@ -146,14 +146,6 @@ def _gain(value: float | Unknown) -> str:
 
 def _figure(value: float | Unknown) -> str:
     return NONE if isinstance(value, Unknown) else figure(value)
-
-
-def _shares(kept: list[Contribution]) -> list[str]:
-    """Write shares in whole percent so that what is shown adds up to 100 % (largest remainder)."""
-    parts = [round(_FINE * one.log_share) for one in kept if isinstance(one.log_share, float)]
-    if len(parts) < len(kept):
-        return [NONE for _ in kept]
-    return [f"{percent} %".replace("-", "−") for percent in round_shares(parts, _FINE // 100)]
 
 
 def _saved(value: float | Unknown) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UnsetType
 
 from longpole.advice.journal.summary import gain
+from longpole.analyses.sums import round_shares
 from longpole.records.journal import Expected, Measured
 from longpole.report.escape import escape
 from longpole.report.text.layout import wrap
@@ -16,12 +17,22 @@ from longpole.units import format_count
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from longpole.advice.journal.summary import Contribution
     from longpole.records.journal import ConfigValue, DamagedLine, Entry
     from longpole.report.text.layout import Style
 
 NONE: Final = "–"
 _SCOPES: Final = {"total": "all devices together", "per_device": "per device"}
 _DAMAGED_SHOWN: Final = 5
+_FINE: Final = 1_000_000_000  # a share in whole numbers, fine enough to be rounded once
+
+
+def shares_in_percent(kept: list[Contribution]) -> list[str]:
+    """Write shares in whole percent so that what is shown adds up to 100 % (largest remainder)."""
+    parts = [round(_FINE * one.log_share) for one in kept if isinstance(one.log_share, float)]
+    if len(parts) < len(kept):
+        return [NONE for _ in kept]
+    return [f"{percent} %".replace("-", "−") for percent in round_shares(parts, _FINE // 100)]
 
 
 def headline(title: str, text: str, style: Style, paint: Callable[[str], str] | None = None) -> list[str]:
@@ -41,15 +52,15 @@ def interval_words(measured: Measured) -> str:
     """Write the interval of an effect; empty where there is none."""
     if not (isinstance(measured.low, float) and isinstance(measured.high, float)):
         return ""
-    level = f" ({measured.level:.0%})" if isinstance(measured.level, float) else ""
-    return f"between {gain(measured.low)} and {gain(measured.high)}{level}"
+    level = f" ({measured.level:.0%})".replace("%", " %") if isinstance(measured.level, float) else ""
+    return f"between {gain(measured.low, 1)} and {gain(measured.high, 1)}{level}"
 
 
 def figures_of(measured: Measured) -> str:
     """Write the figures before and after; empty where an entry states a speed-up only."""
     if not (isinstance(measured.before, float) and isinstance(measured.after, float)):
         return ""
-    scope = f" {_SCOPES[measured.scope]}" if measured.scope in _SCOPES else ""
+    scope = f", {_SCOPES[measured.scope]}" if measured.scope in _SCOPES else ""
     return f"{figure(measured.before)} → {figure(measured.after)} {escape(measured.unit)}{scope}"
 
 
