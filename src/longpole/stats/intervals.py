@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
+from math import fsum
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -209,12 +210,12 @@ def _arrangements(n: int, m: int, u: int) -> int:
 
 
 def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+    return fsum(values) / len(values)  # exact, so that the order of the runs changes nothing
 
 
 def _deviation(values: Sequence[float]) -> float:
     mean = _mean(values)
-    return (sum((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5
+    return (fsum((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5
 
 
 def _robust_deviation(values: Sequence[float]) -> float:

@@ -60,9 +60,13 @@ def resampled_interval(before: Resampled, after: Resampled) -> Interval:
         before: At least two units.
         after: The same.
     """
-    rng = np.random.default_rng(SEED)
-    drawn = [side.statistic(_draw(side.count, rng)) for side in (before, after)]
     own = [float(side.statistic(np.arange(side.count)[None, :])[0]) for side in (before, after)]
+    # The smaller side always has the first stream, so that exchanging the sides mirrors the interval.
+    streams = (0, 1) if own[0] <= own[1] else (1, 0)
+    drawn = [
+        side.statistic(_draw(side.count, np.random.default_rng([SEED, stream])))
+        for side, stream in zip((before, after), streams, strict=True)
+    ]
     estimate = own[1] - own[0]
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(drawn[1] - drawn[0], [tail, 1 - tail])

@@ -200,7 +200,7 @@ def _statistic(comparison: Comparison, design: Design) -> str:
 def _says(effect: Effect, comparison: Comparison) -> str:
     assert isinstance(effect.interval, list)
     assert not isinstance(effect.estimate, Unknown)
-    noun = "an item" if effect.per_item or comparison.batch_changed else f"a {comparison.before.runs[0].unit_kind}"
+    noun = "an item" if comparison.batch_changed else _with_article(comparison.before.runs[0].unit_kind)
     low, high = effect.interval
     span = f"(90 %: {signed(low)} to {signed(high)})"
     figures = f"{format_ns(float(effect.before_ns))} → {format_ns(float(effect.after_ns))}"  # type: ignore[arg-type]
@@ -209,9 +209,13 @@ def _says(effect: Effect, comparison: Comparison) -> str:
         "faster": f"{noun} takes {abs(effect.estimate):.1%} less time",
         "slower": f"{noun} takes {abs(effect.estimate):.1%} more time",
         "same": f"{noun} takes as long as before, to within {effect.threshold:.0%}",
-        "unsettled": f"{noun} takes {signed(effect.estimate)} time, which is not sure",
+        "unsettled": f"whether {noun} takes less time cannot be told from these runs: {signed(effect.estimate)}",
     }[effect.answer]
     return f"{words} {span}; {changed}{figures}"
+
+
+def _with_article(noun: str) -> str:
+    return f"an {noun}" if noun[:1] in tuple("aeio") else f"a {noun}"
 
 
 def signed(share: float) -> str:

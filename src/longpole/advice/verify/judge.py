@@ -194,7 +194,10 @@ class _Answers:
         """
         if self.part.shrank != "yes" or self.effect.answer == "faster":
             return False
-        if self.effect.answer in ("same", "slower"):
+        if self.effect.answer == "slower":
+            # Nobody said that this part was to shrink: then what counts is that something else grew by more.
+            return self.part.chosen != "fell most"
+        if self.effect.answer == "same":
             return True
         effect, part = self.effect, self.part
         known = isinstance(effect.interval, list) and isinstance(part.change_ns, int)

@@ -193,7 +193,7 @@ def _destination(part: Part, changes: Sequence[PartChange], gave_up_ns: int) -> 
 def _moved_sentence(comparison: Comparison, part: Part, effect: Effect, to: str, changes: dict[str, PartChange]) -> str:
     assert isinstance(part.before_ns, int)
     assert isinstance(part.after_ns, int)
-    noun = "item" if effect.per_item or comparison.batch_changed else comparison.before.runs[0].unit_kind
+    noun = "item" if comparison.batch_changed else comparison.before.runs[0].unit_kind
     shorter = "is longer" if effect.answer == "slower" else "is not shorter"
     begin = f"{part_noun(part.part)} fell {span_of(part.before_ns, part.after_ns)} but the {noun} {shorter}"
     if not to:
