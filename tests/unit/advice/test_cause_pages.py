@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import fields
 
 import pytest
 
 from longpole.advice.cause_pages import FOLDER, HEADINGS, NEEDS_MORE, parse_page, read_page, read_pages
 from longpole.errors import InvariantError, UsageError
+from longpole.settings import Settings
 from longpole.vocabulary.causes import CAUSES
 from longpole.whatif.change import parse_option
 from tests.report_types import is_in_reports
 
+OTHER_NAMES = ("artifact", "bucket_cap_mb", "no_sync", "safetensors")
 EACH = pytest.mark.parametrize("cause", CAUSES)
 
 
@@ -34,6 +37,13 @@ def test_every_pointer_on_a_page_is_in_a_report(cause: str) -> None:
     pointers = re.findall(r"`(/(?:[a-z_]+|\*)(?:/[^`\s]*)?)`", text_of(cause))
 
     assert [pointer for pointer in pointers if not is_in_reports(pointer) and not pointer.startswith("/etc")] == []
+
+
+@EACH
+def test_every_setting_on_a_page_exists(cause: str) -> None:
+    named = re.findall(r"\(`([a-z][a-z0-9_]*)`\)", text_of(cause))
+
+    assert not set(named) - {setting.name for setting in fields(Settings)} - set(OTHER_NAMES)
 
 
 @EACH
