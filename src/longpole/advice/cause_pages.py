@@ -27,7 +27,7 @@ HEADINGS: Final = (
 
 NEEDS_MORE: Final = {
     "fragmentation": "a snapshot of the allocator, which no trace holds",
-    "leak": "memory at the end of several units, which a plain trace does not hold",
+    "leak": "memory records of several units (profile_memory=True), which a plain trace does not hold",
 }
 """Cause -> what it needs beyond a trace of the profiler: without it, that it is not found says nothing."""
 
