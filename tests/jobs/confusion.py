@@ -1,4 +1,4 @@
-"""Reports on many jobs and writes how good the findings were: `python -m tests.jobs.confusion [--seeds N] [--write]`."""
+"""Reports on many jobs and says how good the findings were: `python -m tests.jobs.confusion [--seeds N] [--write]`."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def report_of(folder: Path) -> dict[str, Any]:
     """Return the report document of a folder of traces."""
     from longpole.pipeline.reading import ReportOptions
     from longpole.pipeline.report import build_report
-    from longpole.report.json import report_json
+    from longpole.report.json import render_json
 
     report = build_report([str(folder)], ReportOptions(use_cache=False, processes=1))
-    document: dict[str, Any] = json.loads(report_json(report))
+    document: dict[str, Any] = json.loads(render_json(report))
     return document
 
 
@@ -50,8 +50,8 @@ def page_part(verdicts: Sequence[Verdict]) -> str:
     shares = summary(verdicts)
     jobs = {kind: sum(one.kind == kind for one in verdicts) for kind in ("single", "pair", "half", "healthy")}
     lines = [
-        f"{len(verdicts)} jobs: {jobs['single']} with one cause, {jobs['pair']} with two, {jobs['half']} with less than "
-        f"half of one, {jobs['healthy']} with none.",
+        f"{len(verdicts)} jobs: {jobs['single']} with one cause, {jobs['pair']} with two, "
+        f"{jobs['half']} with less than half of what is worth a finding, {jobs['healthy']} with nothing wrong.",
         "",
         "| figure | share |",
         "| --- | ---: |",

@@ -36,40 +36,40 @@ def write_fsdp(writer: Writer) -> list[Host]:
     hosts = []
     for rank in range(plan.ranks):
         main, backward = Host(rank, "main"), Host(rank, "autograd")
-        writer.hook("setup", main, rank, -1)
+        writer.hook("setup", main, -1)
         for step in range(plan.steps):
-            _step(writer, main, backward, rank, step)
+            _step(writer, main, backward, step)
         hosts += [main, backward]
         for cause in writer.causes:
             hosts += cause.threads(writer, rank).values()
     return hosts
 
 
-def _step(writer: Writer, main: Host, backward: Host, rank: int, step: int) -> None:
+def _step(writer: Writer, main: Host, backward: Host, step: int) -> None:
     plan = writer.plan
     main.open(f"ProfilerStep#{plan.first_step + step}", "user_annotation", {"step": step})
     main.work(writer.host_ns(main, 15 * US))
-    writer.hook("begin", main, rank, step)
-    load(writer, main, rank, step)
-    writer.hook("prep", main, rank, step)
-    move_batch(writer, main, rank, step)
+    writer.hook("begin", main, step)
+    load(writer, main, step)
+    writer.hook("prep", main, step)
+    move_batch(writer, main, step)
     for layer in range(plan.layers):
-        writer.hook("forward", main, rank, step, layer)
-        _forward(writer, main, rank, step, layer)
-    writer.hook("post_forward", main, rank, step)
+        writer.hook("forward", main, step, layer)
+        _forward(writer, main, step, layer)
+    writer.hook("post_forward", main, step)
     with writer.frame(main, "torch/autograd/graph.py(841): _engine_run_backward"):
         main.put(("backward", step))
         main.get(("backward done", step))
     backward.get(("backward", step))
     backward.work(writer.host_ns(backward, 20 * US))
     for layer in reversed(range(plan.layers)):
-        writer.hook("backward", backward, rank, step, layer)
-        _backward(writer, backward, rank, step, layer)
+        writer.hook("backward", backward, step, layer)
+        _backward(writer, backward, step, layer)
     backward.put(("backward done", step))
-    writer.hook("post_backward", main, rank, step)
-    optimizer(writer, main, rank, step)
-    writer.hook("end", main, rank, step)
-    finish(writer, main, rank, step)
+    writer.hook("post_backward", main, step)
+    optimizer(writer, main, step)
+    writer.hook("end", main, step)
+    finish(writer, main, step)
     main.close()
     main.work(writer.host_ns(main, 4 * US))
 
@@ -91,35 +91,34 @@ def gather(writer: Writer, host: Host, phase: str, step: int, layer: int) -> Non
     writer.collective(host, "all_gather", ("gather", phase, step, layer), ns, after=after)
 
 
-def _forward(writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+def _forward(writer: Writer, host: Host, step: int, layer: int) -> None:
     plan = writer.plan
     ahead = not plan.knob("gathers_wait") or "forward" not in plan.knob("late", "")
     host.open(label(writer, 0, layer), "user_annotation")
-    writer.hook("unshard", host, rank, step, layer)
+    writer.hook("unshard", host, step, layer)
     if not ahead or layer == 0:
         gather(writer, host, "forward", step, layer)
     if ahead and layer + 1 < plan.layers:
         gather(writer, host, "forward", step, layer + 1)
     host.close()
     writer.wait(host, (("gather", "forward", step, layer), "done"))
-    forward_layer(writer, host, rank, step, layer)
+    forward_layer(writer, host, step, layer)
     writer.record(host, ("forward", step, layer))
 
 
-def _backward(writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+def _backward(writer: Writer, host: Host, step: int, layer: int) -> None:
     plan = writer.plan
     last = plan.layers - 1
     ahead = not plan.knob("gathers_wait") or "backward" not in plan.knob("late", "")
     host.open(label(writer, 1, layer), "user_annotation")
-    if layer < last:  # the last layer is still there from the forward pass
-        if not ahead or layer == last - 1:
-            gather(writer, host, "backward", step, layer)
+    if layer < last and (not ahead or layer == last - 1):  # the last layer is still there from the forward pass
+        gather(writer, host, "backward", step, layer)
     if ahead and 0 < layer < last:
         gather(writer, host, "backward", step, layer - 1)
     host.close()
     if layer < last:
         writer.wait(host, (("gather", "backward", step, layer), "done"))
-    backward_layer(writer, host, rank, step, layer)
+    backward_layer(writer, host, step, layer)
     writer.record(host, ("backward", step, layer))
     host.open(label(writer, 2, layer), "user_annotation")
     share = plan.knob("scatter", SCATTER_SHARE) if layer else SCATTER_SHARE

@@ -16,11 +16,12 @@ This is not Longpole's graph: no code is shared, and nothing here knows what a r
 from __future__ import annotations
 
 import heapq
+import zlib
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tests.jobs.program import CALL, CLOSE, GET, LAUNCH, LOCK, MARK, OPEN, PUT, RECORD, SYNC, UNLOCK, WAIT, WORK
+from tests.jobs.program import CALL, CLOSE, GET, LAUNCH, LOCK, MARK, OPEN, PUT, RECORD, SYNC, WAIT, WORK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -41,6 +42,8 @@ class Physics:
     event_ns: int = 2000
     return_ns: int = 7000
     floor_ns: int = 3000
+    spread: float = 0.12
+    """How much launches and returns vary, as a share."""
     one_queue: bool = False
     contention: tuple[float, float] | None = None
     """How many times longer a kernel and a moving collective take while they overlap."""
@@ -169,6 +172,7 @@ class _Machine:
         self.arrived: dict[int, list[Item]] = {}
         self.correlation = 100
         self.external = 0
+        self.draws: dict[tuple[int, str], int] = {}
         self.threads = [Thread(host) for host in hosts]
         for thread in self.threads:
             thread.now = starts.get(thread.host.rank, 0)
@@ -178,14 +182,21 @@ class _Machine:
         self.count += 1
         heapq.heappush(self.heap, (time, self.count, action, args))
 
+    def vary(self, ns: int, rank: int, what: str) -> int:
+        """Return a constant of the machine as it is this time: the n-th time the same in every run of a job."""
+        count = self.draws[rank, what] = self.draws.get((rank, what), 0) + 1
+        noise = zlib.crc32(f"{rank} {what} {count}".encode()) / (1 << 31) - 1.0
+        return round(ns * (1.0 + self.physics.spread * noise))
+
     def run(self) -> Recording:
         while self.heap:
             time, _, action, args = heapq.heappop(self.heap)
             action(time, *args)
-        for thread in self.threads:
-            if thread.pc < len(thread.code):
-                message = f"rank {thread.host.rank} {thread.host.thread} hangs at {thread.code[thread.pc]}"
-                raise RuntimeError(message)
+        waiting = [*self.getters.values(), *(thread for queue in self.locks.values() for thread in queue)]
+        stuck = [thread for thread in self.threads if thread.pc < len(thread.code)]
+        for thread in [*waiting, *stuck]:
+            message = f"rank {thread.host.rank} {thread.host.thread} hangs at {thread.code[max(0, thread.pc - 1)]}"
+            raise RuntimeError(message)
         for device in self.devices.values():
             for stream in device.streams.values():
                 if stream.items or stream.running:
@@ -220,7 +231,7 @@ class _Machine:
                     thread.host.rank, thread.host.thread, instruction[2], instruction[1], thread.now, -1, instruction[3]
                 )
                 self.host_rows.append(row)
-            elif kind == RECORD or kind == WAIT:
+            elif kind in (RECORD, WAIT):
                 self._stream_call(thread, instruction)
             elif kind == LAUNCH and not instruction[4]:
                 self._launch(thread, instruction)
@@ -258,8 +269,10 @@ class _Machine:
         items = []
         first = thread.now
         row = self._row(thread, call, first, first + ns, launches=True)
+        rank = thread.host.rank
+        ready = first + self.vary(self.physics.launch_ns, rank, f"launch {thread.host.thread}")
         for task in tasks:
-            item = Item("task", thread.host.rank, task.stream, first + self.physics.launch_ns, task)
+            item = Item("task", rank, task.stream, ready, task)
             item.correlation = row.correlation
             item.external = row.args["External id"]
             item.called = first
@@ -336,7 +349,7 @@ class _Machine:
         row = next(row for row in reversed(self.host_rows) if row.correlation == items[-1].correlation)
 
         def resume(time: int) -> None:
-            row.end = max(start + ns, time + self.physics.return_ns)
+            row.end = max(start + ns, time + self.vary(self.physics.return_ns, thread.host.rank, "return"))
             self.at(row.end, self.step, thread)
 
         items[-1].waiters.append(Waiter(1, resume))
@@ -346,7 +359,8 @@ class _Machine:
         physics = self.physics
 
         def resume(time: int) -> None:
-            end = max(start + physics.floor_ns, time + physics.return_ns if pending else 0) + own
+            back = time + self.vary(physics.return_ns, thread.host.rank, "return") if pending else 0
+            end = max(start + physics.floor_ns, back) + own
             self._row(thread, call, start, end)
             self.at(end, self.step, thread)
 
@@ -392,7 +406,8 @@ class _Machine:
                 event.streams.append(stream)
                 return
             if item.kind == "wait" and event.at > max(item.ready, stream.last_end):
-                stream.after = max(stream.after, event.at + self.physics.event_ns)
+                lag = self.vary(self.physics.event_ns, item.rank, f"event {item.stream}")
+                stream.after = max(stream.after, event.at + lag)
             stream.items.popleft()
             self._issue(stream.device, item, now)
             self._done(item, now)

@@ -17,7 +17,8 @@ GEMMS = [
     "volta_fp16_s884gemm_fp16_128x128_ldg8_f2f_nt",  # cuBLAS on V100
     "volta_sgemm_128x64_tn",
     "sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize256x128x32_stage3_warpsize4x2x1_tensor16x8x16_kernel",
-    "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas",
+    "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k"
+    "_off_kernel__5x_cublas",
     "nvjet_tst_192x192_64x4_2x1_v_bz_coopB_TNT",  # cuBLAS 12.8 on H100
     "void cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_32x32_128x2_tn_align8>(Params)",
     "void cutlass::device_kernel<flash::enable_sm90_or_later<cutlass::gemm::kernel::GemmUniversal>>(Params)",
@@ -28,19 +29,25 @@ AMD_GEMMS = [
 ]
 ATTENTION = [
     "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<128, 128, 64, 4>>(Flash_fwd_params)",
-    "void flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128, 128, 4, false, false, cutlass::bfloat16_t>>(Flash_fwd_params)",
+    "void flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128, 128, 4, false, false, cutlass::bfloat16_t"
+    ">>(Flash_fwd_params)",
     "fmha_cutlassF_bf16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel)",
-    "void softmax_warp_forward<c10::Half, c10::Half, float, 10, false, false>(c10::Half*, c10::Half const*, int, int, int)",
+    "void softmax_warp_forward<c10::Half, c10::Half, float, 10, false, false>(c10::Half*, c10::Half c"
+    "onst*, int, int, int)",
     "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_3_64x64x64_4x1x1_kernel0_0",
 ]
 ATTENTION_BACKWARD = [
-    "void pytorch_flash::flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel<pytorch_flash::Flash_bwd_kernel_traits<128>>(Flash_bwd_params)",
+    "void pytorch_flash::flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel<pytorch_flash::Flash_bwd_kernel"
+    "_traits<128>>(Flash_bwd_params)",
     "fmha_cutlassB_bf16_aligned_128x128_k128_sm80(PyTorchMemEffAttention::AttentionBackwardKernel)",
-    "void softmax_warp_backward<float, c10::Half, c10::Half, 10, false, false>(c10::Half*, float const*, int, int, int)",
+    "void softmax_warp_backward<float, c10::Half, c10::Half, 10, false, false>(c10::Half*, float cons"
+    "t*, int, int, int)",
 ]
 ELEMENTWISE = [
-    "void at::native::vectorized_elementwise_kernel<4, at::native::GeluCUDAKernelImpl(at::TensorIteratorBase&)::{lambda()#2}>(int)",
-    "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::CUDAFunctor_add<float>>>(int)",
+    "void at::native::vectorized_elementwise_kernel<4, at::native::GeluCUDAKernelImpl(at::TensorItera"
+    "torBase&)::{lambda()#2}>(int)",
+    "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::CUDAF"
+    "unctor_add<float>>>(int)",
     "triton_poi_fused_add_mul_silu_3",
     "triton_per_fused_add_native_layer_norm_5",
     "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)>(int)",
@@ -52,9 +59,12 @@ NORMS = [
     "void rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*, c10::BFloat16 const*)",  # vLLM
 ]
 OPTIMIZER_KERNELS = [
-    "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<TensorListMetadata<4>, FusedAdamMathFunctor<float, 4>>(int)",
-    "void multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float, float, int>>(long, int volatile*)",  # apex
-    "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<TensorListMetadata<2>, PointwiseOpListFunctor>(int)",
+    "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<TensorListMetadata<4>, FusedAd"
+    "amMathFunctor<float, 4>>(int)",
+    "void multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float, float, int>>(long, int "  # apex
+    "volatile*)",
+    "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<TensorListMetadata<2>, Pointwi"
+    "seOpListFunctor>(int)",
 ]
 NVIDIA_DEVICES = ["NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB", "Tesla V100-SXM2-32GB"]
 AMD_DEVICES = ["AMD Instinct MI300X", "AMD Instinct MI250X"]
@@ -171,14 +181,20 @@ PREPARATIONS: list[Chain] = [
     (("python_function", "transformers/tokenization_utils_base.py(3018): __call__"),),
     (("python_function", "torchvision/transforms/transforms.py(95): __call__"),),
     (("user_annotation", "preprocess_batch"),),
-    (("python_function", "train.py(132): preprocess_batch"), ("cpu_op", "aten::index_select"),),
+    (
+        ("python_function", "train.py(132): preprocess_batch"),
+        ("cpu_op", "aten::index_select"),
+    ),
     (("user_annotation", "tokenize"),),
     (("python_function", "albumentations/core/composition.py(493): __call__"),),
     (("user_annotation", "data_augmentation"),),
 ]
 CHECKPOINTS: list[Chain] = [
     (("user_annotation", "save_checkpoint"),),
-    (("python_function", "torch/serialization.py(921): save"), ("python_function", "torch/serialization.py(1183): _save")),
+    (
+        ("python_function", "torch/serialization.py(921): save"),
+        ("python_function", "torch/serialization.py(1183): _save"),
+    ),
     (("python_function", "transformers/trainer.py(3201): _save_checkpoint"),),
     (("python_function", "megatron/training/checkpointing.py(421): save_checkpoint"),),
     (("python_function", "deepspeed/runtime/engine.py(3135): save_checkpoint"),),
@@ -209,8 +225,14 @@ COLLECTORS: list[Chain] = [
 ]
 EMPTY_CACHE: list[Chain] = [
     (("python_function", "torch/cuda/memory.py(170): empty_cache"),),
-    (("python_function", "torch/cuda/memory.py(224): empty_cache"), ("python_function", "<built-in function _cuda_emptyCache>")),
-    (("python_function", "accelerate/utils/memory.py(44): clear_device_cache"), ("python_function", "torch/cuda/memory.py(192): empty_cache")),
+    (
+        ("python_function", "torch/cuda/memory.py(224): empty_cache"),
+        ("python_function", "<built-in function _cuda_emptyCache>"),
+    ),
+    (
+        ("python_function", "accelerate/utils/memory.py(44): clear_device_cache"),
+        ("python_function", "torch/cuda/memory.py(192): empty_cache"),
+    ),
 ]
 OTHER_THREADS: list[tuple[str, Chain]] = [
     ("pin_memory", (("python_function", "torch/utils/data/_utils/pin_memory.py(43): do_one_step"),)),
@@ -218,7 +240,10 @@ OTHER_THREADS: list[tuple[str, Chain]] = [
     ("prefetch", (("python_function", "mylib/buffers.py(88): _fill_loop"),)),
     ("batch_filler", (("user_annotation", "fill_replay_buffer"),)),
     ("pin_memory", (("cpu_op", "aten::pin_memory"), ("cpu_op", "aten::_pin_memory"))),
-    ("heartbeat", (("python_function", "agent/monitor.py(40): _poll"), ("python_function", "json/encoder.py(183): encode"))),
+    (
+        "heartbeat",
+        (("python_function", "agent/monitor.py(40): _poll"), ("python_function", "json/encoder.py(183): encode")),
+    ),
 ]
 WRITERS: list[Chain] = [
     (("python_function", "queue.py(122): put"),),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.jobs.plan import US
 from tests.jobs.program import Host
-from tests.jobs.train import backward_layer, finish, forward_layer, layers_of, optimizer
+from tests.jobs.train import backward_layer, finish, forward_layer, optimizer
 
 if TYPE_CHECKING:
     from tests.jobs.plan import Plan
@@ -34,20 +34,20 @@ def write_pipeline(writer: Writer) -> list[Host]:
         for step in range(plan.steps):
             main.open(f"ProfilerStep#{plan.first_step + step}", "user_annotation", {"step": step})
             main.work(writer.host_ns(main, 15 * US))
-            writer.hook("begin", main, rank, step)
+            writer.hook("begin", main, step)
             for micro in range(plan.knob("micros", 4)):
-                _forward(writer, main, rank, step, micro)
+                _forward(writer, main, step, micro)
             with writer.frame(main, "torch/autograd/graph.py(841): _engine_run_backward"):
                 main.put(("backward", step))
                 main.get(("backward done", step))
             backward.get(("backward", step))
             for micro in range(plan.knob("micros", 4)):
-                _backward(writer, backward, rank, step, micro)
+                _backward(writer, backward, step, micro)
             backward.put(("backward done", step))
             _gradient_norm(writer, main, step)
-            optimizer(writer, main, rank, step)
-            writer.hook("end", main, rank, step)
-            finish(writer, main, rank, step)
+            optimizer(writer, main, step)
+            writer.hook("end", main, step)
+            finish(writer, main, step)
             main.close()
             main.work(writer.host_ns(main, 4 * US))
         hosts += [main, backward]
@@ -63,9 +63,10 @@ def _gradient_norm(writer: Writer, host: Host, step: int) -> None:
     writer.wait(host, (key, "done"))
 
 
-def _transfer(writer: Writer, host: Host, phase: str, step: int, micro: int, source: int, target: int) -> None:
+def _transfer(writer: Writer, host: Host, phase: str, step: int, micro: int, way: tuple[int, int]) -> None:
     """Write this rank's end of a transfer between two neighbours, which share a communicator."""
     plan = writer.plan
+    source, target = way
     pair = (min(source, target), max(source, target))
     slow = plan.knob("slow_pair")
     extra = plan.knob("slow_pair_ns", 0.0) if slow == pair else 0.0
@@ -82,23 +83,23 @@ def _transfer(writer: Writer, host: Host, phase: str, step: int, micro: int, sou
         writer.wait(host, (key, "done"))
 
 
-def _forward(writer: Writer, host: Host, rank: int, step: int, micro: int) -> None:
-    plan = writer.plan
+def _forward(writer: Writer, host: Host, step: int, micro: int) -> None:
+    plan, rank = writer.plan, host.rank
     if rank > 0:
-        _transfer(writer, host, "forward", step, micro, rank - 1, rank)
-    for layer in range(layers_of(writer, rank)):
-        forward_layer(writer, host, rank, step, layer + 100 * micro)
+        _transfer(writer, host, "forward", step, micro, (rank - 1, rank))
+    for layer in range(plan.layers):
+        forward_layer(writer, host, step, layer + 100 * micro)
     writer.record(host, ("made", "forward", step, micro))
     if rank + 1 < plan.ranks:
-        _transfer(writer, host, "forward", step, micro, rank, rank + 1)
+        _transfer(writer, host, "forward", step, micro, (rank, rank + 1))
 
 
-def _backward(writer: Writer, host: Host, rank: int, step: int, micro: int) -> None:
-    plan = writer.plan
+def _backward(writer: Writer, host: Host, step: int, micro: int) -> None:
+    plan, rank = writer.plan, host.rank
     if rank + 1 < plan.ranks:
-        _transfer(writer, host, "backward", step, micro, rank + 1, rank)
-    for layer in reversed(range(layers_of(writer, rank))):
-        backward_layer(writer, host, rank, step, layer + 100 * micro)
+        _transfer(writer, host, "backward", step, micro, (rank + 1, rank))
+    for layer in reversed(range(plan.layers)):
+        backward_layer(writer, host, step, layer + 100 * micro)
     writer.record(host, ("made", "backward", step, micro))
     if rank > 0:
-        _transfer(writer, host, "backward", step, micro, rank, rank - 1)
+        _transfer(writer, host, "backward", step, micro, (rank, rank - 1))

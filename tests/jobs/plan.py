@@ -67,6 +67,18 @@ class Plan:
         return replace(self, knobs=self.knobs | knobs)
 
 
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place in a program: where causes may insert instructions, or a kernel is about to be launched."""
+
+    place: str
+    writer: Writer
+    host: Host
+    rank: int
+    step: int
+    layer: int
+
+
 class Cause:
     """One thing that is wrong with a job: what it inserts, and what it switches.
 
@@ -117,17 +129,17 @@ class Cause:
         """Return the plan with this cause's switches thrown."""
         return plan
 
-    def scale(self, rank: int, step: int, layer: int, phase: str) -> float:
-        """Return how many times longer a kernel takes because of this cause."""
+    def scale(self, spot: Spot) -> float:  # noqa: ARG002 (for those that have an opinion)
+        """Return how many times longer a kernel of a pass (`place`) takes because of this cause."""
         return 1.0
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
         """Insert instructions at a place of the program."""
 
-    def inside(self, writer: Writer, host: Host, key: Hashable) -> None:
+    def inside(self, host: Host, key: Hashable) -> None:
         """Insert instructions into the operator that issues a collective."""
 
-    def threads(self, writer: Writer, rank: int) -> dict[str, Host]:
+    def threads(self, writer: Writer, rank: int) -> dict[str, Host]:  # noqa: ARG002 (for those that add some)
         """Return threads that this cause adds to a rank."""
         return {}
 

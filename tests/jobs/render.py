@@ -37,15 +37,15 @@ def _document(recording: Recording, plan: Plan, rank: int) -> dict[str, Any]:
     first = bounds[0][0] if cut is None else bounds[cut][0] - 1
     lost = plan.knob("lost_from")
     last = bounds[-1][1] + 1 if lost is None else bounds[lost][0]
-    linked = {}
+    linked = set()
     for row in sorted(rows, key=lambda one: (one.start, -one.end)):
         if row.start >= first:
-            events += _host_event(row, pid, plan)
-            linked[row.correlation] = row
+            events += _host_event(row, pid)
+            linked.add(row.correlation)
     for item in sorted((item for item in recording.device if item.rank == rank), key=lambda one: one.start):
         assert item.task is not None
         if item.correlation in linked and item.task.recorded and item.called < last:
-            events += _device_events(item, linked[item.correlation], pid, rank)
+            events += _device_events(item, rank)
     world = plan.knob("world_size", plan.ranks)
     document = {
         "schemaVersion": 1,
@@ -89,7 +89,14 @@ def _metadata(pid: int, rank: int) -> list[dict[str, Any]]:
         {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "ts": time, "args": {"name": "python"}},
         {"ph": "M", "name": "process_labels", "pid": pid, "tid": 0, "ts": time, "args": {"labels": "CPU"}},
         {"ph": "M", "name": "process_name", "pid": rank % 8, "tid": 0, "ts": time, "args": {"name": "python"}},
-        {"ph": "M", "name": "process_labels", "pid": rank % 8, "tid": 0, "ts": time, "args": {"labels": f"GPU {rank % 8}"}},
+        {
+            "ph": "M",
+            "name": "process_labels",
+            "pid": rank % 8,
+            "tid": 0,
+            "ts": time,
+            "args": {"labels": f"GPU {rank % 8}"},
+        },
     ]
 
 
@@ -101,16 +108,24 @@ def _tid(pid: int, thread: str) -> int:
     return pid + THREADS.get(thread, 100 + sum(thread.encode()) % 800)
 
 
-def _host_event(row: HostRow, pid: int, plan: Plan) -> list[dict[str, Any]]:
+def _host_event(row: HostRow, pid: int) -> list[dict[str, Any]]:
     tid = _tid(pid, row.thread)
+    where = {"cat": row.cat, "name": row.name, "pid": pid, "tid": tid, "ts": _us(row.start)}
     if row.end < 0:
-        event = {"ph": "i", "s": "t", "cat": row.cat, "name": row.name, "pid": pid, "tid": tid, "ts": _us(row.start)}
-        return [event | {"args": row.args}]
-    event = {"ph": "X", "cat": row.cat, "name": row.name, "pid": pid, "tid": tid, "ts": _us(row.start)}
+        return [{"ph": "i", "s": "t", **where, "args": row.args}]
+    event: dict[str, Any] = {"ph": "X", **where}
     event["dur"] = (row.end - row.start) / 1000
     if row.cat == "cuda_runtime":
         event["args"] = row.args | {"cbid": 211, "correlation": row.correlation}
-        start = {"ph": "s", "id": row.correlation, "pid": pid, "tid": tid, "ts": event["ts"], "cat": "ac2g", "name": "ac2g"}
+        start = {
+            "ph": "s",
+            "id": row.correlation,
+            "pid": pid,
+            "tid": tid,
+            "ts": event["ts"],
+            "cat": "ac2g",
+            "name": "ac2g",
+        }
         return [event, start] if row.launches else [event]
     args = {key: value for key, value in row.args.items() if key != "step"}
     if row.cat == "python_function":
@@ -122,7 +137,7 @@ def _host_event(row: HostRow, pid: int, plan: Plan) -> list[dict[str, Any]]:
     return [event]
 
 
-def _device_events(item: Item, call: HostRow, pid: int, rank: int) -> list[dict[str, Any]]:
+def _device_events(item: Item, rank: int) -> list[dict[str, Any]]:
     task = item.task
     assert task is not None
     device = rank % 8

@@ -114,7 +114,10 @@ def by_cause(verdicts: Sequence[Verdict]) -> str:
     lines = ["| true cause | jobs | cause | rank | cost | all right |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
     for cause in sorted({one.true for one in verdicts}):
         mine = [one for one in verdicts if one.true == cause]
-        counts = [sum(flags) for flags in zip(*[(v.cause_right, v.rank_right, v.cost_right, v.right) for v in mine], strict=True)]
+        counts = [
+            sum(flags)
+            for flags in zip(*[(v.cause_right, v.rank_right, v.cost_right, v.right) for v in mine], strict=True)
+        ]
         lines.append(f"| `{cause}` | {len(mine)} | " + " | ".join(str(count) for count in counts) + " |")
     return "\n".join(lines)
 

@@ -20,59 +20,59 @@ def write_serve(writer: Writer) -> list[Host]:
     hosts = []
     for rank in range(plan.ranks):
         main = Host(rank, "main")
-        writer.hook("setup", main, rank, -1)
+        writer.hook("setup", main, -1)
         for step in range(plan.steps):
-            _step(writer, main, rank, step)
+            _step(writer, main, step)
         hosts.append(main)
         for cause in writer.causes:
             hosts += cause.threads(writer, rank).values()
     return hosts
 
 
-def _step(writer: Writer, main: Host, rank: int, step: int) -> None:
+def _step(writer: Writer, main: Host, step: int) -> None:
     plan = writer.plan
     main.open(f"ProfilerStep#{plan.first_step + step}", "user_annotation", {"step": step})
     main.work(writer.host_ns(main, 10 * US))
-    writer.hook("begin", main, rank, step)
+    writer.hook("begin", main, step)
     with writer.frame(main, "serving/model_runner.py(1204): execute_model"):
         copy = Task(writer.dialect.copy_name("htod"), COMPUTE, 2200, "gpu_memcpy", {"bytes": 8192})
         main.open("aten::copy_")
         writer.launch(main, copy, call="copy")
         main.work(2000)
         main.close()
-        writer.hook("pre_forward", main, rank, step)
+        writer.hook("pre_forward", main, step)
         if plan.knob("graph"):
-            _graph(writer, main, rank, step)
+            _graph(writer, main, step)
         else:
             for layer in range(plan.layers):
-                writer.hook("forward", main, rank, step, layer)
-                _layer(writer, main, rank, step, layer)
-    writer.hook("post_forward", main, rank, step)
+                writer.hook("forward", main, step, layer)
+                _layer(writer, main, step, layer)
+    writer.hook("post_forward", main, step)
     with writer.frame(main, "serving/sampler.py(88): forward"):
-        ns = writer.kernel_ns(plan.knob("sampler", 0.004), rank, step, plan.layers, "sample", 0)
+        ns = writer.kernel_ns(plan.knob("sampler", 0.004), "sample", main, step, plan.layers)
         writer.operator(main, ["aten::argmax"], [writer.kernel(writer.dialect.elementwise[0], ns)])
-    writer.hook("end", main, rank, step)
+    writer.hook("end", main, step)
     if not plan.knob("runs_ahead"):
         writer.read_out(main)
     main.close()
     main.work(writer.host_ns(main, 4 * US))
 
 
-def layer_tasks(writer: Writer, rank: int, step: int, layer: int) -> list[tuple[str, Task]]:
+def layer_tasks(writer: Writer, main: Host, step: int, layer: int) -> list[tuple[str, Task]]:
     """Return a layer's kernels, each with the kind of operator that launches it."""
     plan = writer.plan
     tasks = []
     for part in range(plan.knob("parts", 1)):
         for index, (kind, share) in enumerate(LAYER):
             share_here = share / plan.layers / plan.knob("parts", 1)
-            ns = writer.kernel_ns(share_here, rank, step, layer, "serve", index + 10 * part)
+            ns = writer.kernel_ns(share_here, "serve", main, step, layer, index + 10 * part)
             tasks.append((kind, writer.kernel(kernel_name(writer, kind, index), ns)))
     return tasks
 
 
-def _layer(writer: Writer, main: Host, rank: int, step: int, layer: int) -> None:
+def _layer(writer: Writer, main: Host, step: int, layer: int) -> None:
     with writer.frame(main, f"nn.Module: DecoderLayer_{layer}"):
-        for kind, task in layer_tasks(writer, rank, step, layer):
+        for kind, task in layer_tasks(writer, main, step, layer):
             writer.operator(main, FORWARD_OPS[kind][1:], [task], writer.dims(16))
         reduces = writer.plan.knob("reduces", 0)
         for index in range(reduces):
@@ -85,9 +85,9 @@ def _layer(writer: Writer, main: Host, rank: int, step: int, layer: int) -> None
             writer.wait(main, (key, "done"))
 
 
-def _graph(writer: Writer, main: Host, rank: int, step: int) -> None:
+def _graph(writer: Writer, main: Host, step: int) -> None:
     plan = writer.plan
-    tasks = [task for layer in range(plan.layers) for _, task in layer_tasks(writer, rank, step, layer)]
+    tasks = [task for layer in range(plan.layers) for _, task in layer_tasks(writer, main, step, layer)]
     recorded = plan.knob("graphs_recorded")
     for task in tasks:
         task.recorded = recorded is None or step in recorded

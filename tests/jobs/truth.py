@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tests.jobs.fsdp import write_fsdp
@@ -73,7 +74,7 @@ def step_bounds(recording: Recording) -> dict[int, list[tuple[int, int]]]:
     units = {}
     for rank, rows in sorted(bounds.items()):
         rows.sort()
-        units[rank] = [(row[0], after[0]) for row, after in zip(rows, rows[1:], strict=False)] + rows[-1:]
+        units[rank] = [(row[0], after[0]) for row, after in pairwise(rows)] + rows[-1:]
     return units
 
 
@@ -89,7 +90,7 @@ def step_of(bounds: Sequence[tuple[int, int]], time: int) -> int:
 def periods_of(recording: Recording, steps: int) -> list[int]:
     """Return the periods of the run; the first unit has none."""
     _, ends = completions(recording, steps)
-    return [after - before for before, after in zip(ends, ends[1:], strict=False)]
+    return [after - before for before, after in pairwise(ends)]
 
 
 def cost_of(plan: Plan, causes: Sequence[Cause], cause: Cause) -> Cost:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tests.jobs.names import KINDS, NCCL, Chain
-from tests.jobs.plan import US
+from tests.jobs.plan import US, Spot
 from tests.jobs.program import COMPUTE, Collective, Host, Task
 
 if TYPE_CHECKING:
@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from tests.jobs.plan import Cause, Plan
 
 COMM = 20
-ITEM_BYTES = {"all_reduce": 4, "all_gather": 2, "reduce_scatter": 2, "broadcast": 4, "all_to_all": 2, "send": 2, "recv": 2}
+ITEM_BYTES = {
+    "all_reduce": 4,
+    "all_gather": 2,
+    "reduce_scatter": 2,
+    "broadcast": 4,
+    "all_to_all": 2,
+    "send": 2,
+    "recv": 2,
+}
 DTYPE = {4: "Float", 2: "BFloat16"}
 
 
@@ -35,18 +43,19 @@ class Writer:
 
     # --------------------------------------------------------------------------------------------- causes
 
-    def hook(self, place: str, host: Host, rank: int, step: int, layer: int = -1) -> None:
+    def hook(self, place: str, host: Host, step: int, layer: int = -1) -> None:
         self.inside = True
+        spot = Spot(place, self, host, host.rank, step, layer)
         for cause in self.causes:
-            cause.at(place, self, host, rank, step, layer)
+            cause.at(spot)
         self.inside = False
 
-    def kernel_ns(self, share: float, rank: int, step: int, layer: int, phase: str, index: int) -> int:
+    def kernel_ns(self, share: float, phase: str, host: Host, step: int, layer: int, index: int = 0) -> int:
         """Return how long a kernel takes that makes up this share of a step's compute."""
-        ns = self.plan.jitter(share * self.plan.compute_ns, 0.01, "kernel", rank, step, layer, phase, index)
+        ns = self.plan.jitter(share * self.plan.compute_ns, 0.01, "kernel", host.rank, step, layer, phase, index)
         factor = 1.0
         for cause in self.causes:
-            factor *= cause.scale(rank, step, layer, phase)
+            factor *= cause.scale(Spot(phase, self, host, host.rank, step, layer))
         return max(1000, round(ns * factor))
 
     # ---------------------------------------------------------------------------------------------- pieces
@@ -203,7 +212,7 @@ class Writer:
         host.open(operator)
         host.work(self.host_ns(host, host_ns))
         for cause in self.causes:
-            cause.inside(self, host, key)
+            cause.inside(host, key)
         host.open("record_param_comms", "cpu_op", args)
         host.work(4000)
         host.open(annotation, "user_annotation")

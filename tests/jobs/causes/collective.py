@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tests.jobs.plan import US, Cause, Plan
 from tests.jobs.pipeline import fit_pipeline
+from tests.jobs.plan import US, Cause, Plan, Spot
 from tests.jobs.writer import COMM
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
     import random
+    from collections.abc import Hashable
 
     from tests.jobs.program import Host
     from tests.jobs.writer import Writer
@@ -39,7 +39,8 @@ class ManySmallCollectives(Cause):
     def tune(self, plan: Plan) -> Plan:
         return plan.with_knobs(no_buckets=True)
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, rank, step = spot.place, spot.writer, spot.host, spot.rank, spot.step
         if place != "post_backward":
             return
         each = max(25 * US, self.strength / self.count)
@@ -123,7 +124,8 @@ class HostSyncLimiter(Cause):
     def tune(self, plan: Plan) -> Plan:
         return plan.with_knobs(family=self.family)
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, rank, step, layer = spot.place, spot.writer, spot.host, spot.rank, spot.step, spot.layer
         if place != "unshard" or layer == 0:
             return
         if not self.removed:
@@ -174,7 +176,8 @@ class SlowLink(Cause):
             return plan.with_knobs(slow_pair=tuple(sorted(self.culprits)), slow_pair_ns=extra)
         return plan.with_knobs(groups={"0": tuple(range(plan.ranks)), **self.groups})
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, rank, step, layer = spot.place, spot.writer, spot.host, spot.rank, spot.step, spot.layer
         if place != "forward" or self.plan.template == "pipeline":
             return
         writer.groups.update(self.groups)
@@ -188,7 +191,9 @@ class SlowLink(Cause):
         size = writer.transfer_bytes("all_reduce", round(base), len(self.groups[group]))
         writer.record(host, ("partial", step, layer))
         stream = COMM + 2
-        writer.collective(host, "all_reduce", key, ns, after=("partial", step, layer), stream=stream, group=group, size=size)
+        writer.collective(
+            host, "all_reduce", key, ns, after=("partial", step, layer), stream=stream, group=group, size=size
+        )
         writer.wait(host, (key, "done"))
 
 
@@ -242,7 +247,8 @@ class CommunicatorSetup(Cause):
         every = tuple(range(plan.ranks))
         return plan.with_knobs(groups={"0": every, "3": every} if self.late_group else {"0": every})
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, step = spot.place, spot.writer, spot.host, spot.step
         if place == "post_backward" and self.late_group and step >= self.step:
             writer.groups["3"] = tuple(range(self.plan.ranks))
             key = ("norm", step)
@@ -251,7 +257,7 @@ class CommunicatorSetup(Cause):
             writer.collective(host, "all_reduce", key, ns, after=key, stream=COMM + 3, group="3", size=4)
             writer.wait(host, (key, "done"))
 
-    def inside(self, writer: Writer, host: Host, key: Hashable) -> None:
+    def inside(self, host: Host, key: Hashable) -> None:
         first = ("norm", self.step) if self.late_group else ("bucket", 0, 0)
         if key == first and not self.removed:
             host.work(self.plan.jitter(self.strength, 0.005, "create", host.rank))
@@ -316,7 +322,8 @@ class EarlyReceive(Cause):
     def start(self, share: float) -> float:
         return super().start(share) / 2
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, rank, step, layer = spot.place, spot.writer, spot.host, spot.rank, spot.step, spot.layer
         if place != "forward" or layer not in self.layers:
             return
         routed = ("routed", step, layer)
@@ -361,7 +368,8 @@ class ExtraCollective(Cause):
         super().__init__(plan, rng)
         self.kind = rng.choice(["broadcast", "again"])
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, step = spot.place, spot.writer, spot.host, spot.step
         if self.kind == "broadcast" and place == "pre_forward":
             self._collective(writer, host, "broadcast", step, 0, self.strength)
         elif self.kind == "again" and place == "post_backward":
@@ -374,5 +382,3 @@ class ExtraCollective(Cause):
         moves = max(20 * US, self.plan.jitter(ns, 0.02, *key))
         writer.collective(host, kind, key, moves, after=key)
         writer.wait(host, (key, "done"))
-
-

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.jobs.plan import US, Cause, Plan
+from tests.jobs.plan import US, Cause, Plan, Spot
 from tests.jobs.program import COMPUTE, Host, Task
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ class HostSync(Cause):
     def start(self, share: float) -> float:
         return share * self.plan.compute_ns
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, rank, step = spot.place, spot.writer, spot.host, spot.rank, spot.step
         if place == self.place:
             read_out(writer, host, self.names, blocking=not self.removed)
             host.work(self.plan.jitter(self.strength, 0.05, "after", rank, step))
@@ -71,7 +72,8 @@ class HostSyncMany(Cause):
     def start(self, share: float) -> float:
         return max(0.0, share * self.plan.compute_ns - self.each * self.plan.layers * 30 * US)
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, rank, step, layer = spot.place, spot.writer, spot.host, spot.rank, spot.step, spot.layer
         if place == "forward" or (place == "backward" and self.each == 3):
             for index in range(2 if place == "forward" else 1):
                 read_out(writer, host, self.names, blocking=not self.removed)
@@ -92,7 +94,8 @@ class ThreadContention(Cause):
         if plan.ranks > 1 and rng.random() < 0.3:
             self.culprits = frozenset({rng.randrange(plan.ranks)})
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, host, rank, step, layer = spot.place, spot.host, spot.rank, spot.step, spot.layer
         if self.culprits is not None and rank not in self.culprits:
             return
         if place == self.place and layer in (-1, 1):
@@ -133,7 +136,8 @@ class GarbageCollection(Cause):
     def start(self, share: float) -> float:
         return self.every * super().start(share)
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, rank, step = spot.place, spot.writer, spot.host, spot.rank, spot.step
         if place != self.place or step % self.every != self.every - 1:
             return
         if self.culprits is None or rank in self.culprits:
@@ -152,7 +156,8 @@ class GcAndEmptyCache(Cause):
         self.blocks = rng.randint(8, 20)
         self.collects = rng.uniform(0.3, 0.6)
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, rank, step, layer = spot.place, spot.writer, spot.host, spot.rank, spot.step, spot.layer
         rest = self.strength * (1 - self.collects) / 2 / self.blocks
         if place == "end":
             with writer.activity(host, writer.dialect.collector):
@@ -185,13 +190,14 @@ class HostPauseRotating(Cause):
         self.place = rng.choice(["begin", "pre_forward", "post_forward"])
         self.culprits = frozenset(range(plan.ranks))
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, host, rank, step = spot.place, spot.host, spot.rank, spot.step
         if place == self.place and self.order[step % self.plan.ranks] == rank:
             host.work(self.plan.jitter(self.strength, 0.08, "pause", step))
 
 
 class AllocatorRetries(Cause):
-    """The device's memory is full: the allocator frees what it had cached, waits, and allocates anew (torchtune#2093)."""
+    """The device's memory is full: the allocator frees what it had cached, waits, and allocates anew."""
 
     name = "allocator_retries"
     shares = (0.08, 0.45)
@@ -201,7 +207,8 @@ class AllocatorRetries(Cause):
         self.blocks = rng.randint(5, 14)
         self.layer = rng.randrange(1, plan.layers - 1)
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, rank, step, layer = spot.place, spot.writer, spot.host, spot.rank, spot.step, spot.layer
         if place != "forward" or layer != self.layer:
             return
         each = self.strength / (2 * self.blocks + 1)
@@ -260,7 +267,8 @@ class PerShapeSearch(Cause):
     def start(self, share: float) -> float:
         return share * self.plan.compute_ns
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, rank, step = spot.place, spot.writer, spot.host, spot.rank, spot.step
         if place != "pre_forward":
             return
         size = self.sizes[step]
@@ -271,14 +279,14 @@ class PerShapeSearch(Cause):
         host.open(self.calls[0], "cpu_op", {"Input Dims": [[32, 3, size, size], [64, 3, 7, 7]]})
         host.work(5000)
         if step in self.new and not self.removed:
-            self._search(writer, host, rank, step)
+            self._search(writer, host, step)
         ns = self.plan.jitter(0.01 * self.plan.compute_ns, 0.01, "conv", rank, step)
         writer.launch(host, writer.kernel(TRIALS[2], ns))
         for _ in range(3):
             host.work(2000)
             host.close()
 
-    def _search(self, writer: Writer, host: Host, rank: int, step: int) -> None:
+    def _search(self, writer: Writer, host: Host, step: int) -> None:
         each = self.strength / len(TRIALS)
         for index, name in enumerate(TRIALS):
             host.call(writer.runtime["malloc"], self.plan.jitter(each * 0.25, 0.2, "workspace", step, index))
@@ -302,7 +310,10 @@ COMPILERS = [
         ("user_annotation", "compile_fx.<locals>.fw_compiler_base (dynamo_timed)"),
     ),
     (("user_annotation", "_compile.compile_inner (dynamo_timed)"),),
-    (("python_function", "torch/_dynamo/eval_frame.py(465): _fn"), ("python_function", "torch/_dynamo/convert_frame.py(715): _compile")),
+    (
+        ("python_function", "torch/_dynamo/eval_frame.py(465): _fn"),
+        ("python_function", "torch/_dynamo/convert_frame.py(715): _compile"),
+    ),
 ]
 
 
@@ -322,7 +333,8 @@ class Recompilation(Cause):
     def start(self, share: float) -> float:
         return share * self.plan.compute_ns
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, step = spot.place, spot.writer, spot.host, spot.step
         if place != "pre_forward" or step not in self.again:
             return
         host.open("TorchDynamo Cache Lookup")

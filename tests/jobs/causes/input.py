@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.jobs.plan import MS, Cause, Plan
+from tests.jobs.plan import MS, Cause, Plan, Spot
 from tests.jobs.program import COMPUTE, Task
 
 if TYPE_CHECKING:
     import random
-
-    from tests.jobs.program import Host
-    from tests.jobs.writer import Writer
 
 
 class DataLoader(Cause):
@@ -24,7 +21,8 @@ class DataLoader(Cause):
         if plan.ranks > 1 and rng.random() < 0.5:
             self.culprits = frozenset({rng.randrange(plan.ranks)})
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, host, rank, step = spot.place, spot.host, spot.rank, spot.step
         if place == "loader" and (self.culprits is None or rank in self.culprits):
             host.work(self.plan.jitter(self.strength, 0.08, "load", rank, step))
 
@@ -46,7 +44,8 @@ class DataLoaderPeriodic(Cause):
     def start(self, share: float) -> float:
         return self.every * super().start(share)
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, host, rank, step = spot.place, spot.host, spot.rank, spot.step
         if place != "loader" or step % self.every != self.offset:
             return
         if self.culprits is None or rank in self.culprits:
@@ -64,7 +63,8 @@ class PageableCopy(Cause):
         self.copies = rng.randint(1, 3)
         self.rate = rng.uniform(2.5, 7.0)
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, rank, step = spot.place, spot.writer, spot.host, spot.rank, spot.step
         if place != "h2d":
             return
         for index in range(self.copies):
@@ -91,7 +91,8 @@ class HostPreparation(Cause):
         self.culprits = frozenset(rng.sample(range(plan.ranks), rng.randint(1, max(1, plan.ranks // 3))))
         self.others_ns = rng.uniform(0.05, 0.2) * MS
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, rank, step = spot.place, spot.writer, spot.host, spot.rank, spot.step
         if place != "prep":
             return
         assert self.culprits is not None

@@ -6,13 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tests.jobs.pipeline import fit_pipeline
-from tests.jobs.plan import US, Cause, Plan
+from tests.jobs.plan import US, Cause, Plan, Spot
 
 if TYPE_CHECKING:
     import random
 
     from tests.jobs.program import Host
-    from tests.jobs.writer import Writer
 
 GIB = 1 << 30
 
@@ -64,7 +63,8 @@ class SlowStage(Cause):
     def start(self, share: float) -> float:
         return share / (1 - share)
 
-    def scale(self, rank: int, step: int, layer: int, phase: str) -> float:
+    def scale(self, spot: Spot) -> float:
+        rank = spot.rank
         return 1.0 + self.strength if rank == self.stage and not self.removed else 1.0
 
 
@@ -106,7 +106,7 @@ class LostKernels(Cause):
         return plan.with_knobs(lost_from=self.lost_from)
 
 
-def memory_row(writer: Writer, host: Host, allocated: int, reserved: int, size: int) -> None:
+def memory_row(host: Host, allocated: int, reserved: int, size: int) -> None:
     """Write what the profiler writes at an allocation when it records memory."""
     args: dict[str, Any] = {
         "Total Reserved": reserved,
@@ -132,13 +132,14 @@ class Fragmentation(Cause):
     def start(self, share: float) -> float:
         return share
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, host, layer = spot.place, spot.host, spot.layer
         if place not in ("forward", "backward"):
             return
         reserved = 76 * GIB
         live = round(reserved * (1 - self.strength))
         size = round((0.1 + 0.05 * layer) * GIB / 10)
-        memory_row(writer, host, live + layer * size, reserved, size if place == "forward" else -size)
+        memory_row(host, live + layer * size, reserved, size if place == "forward" else -size)
 
 
 class Leak(Cause):
@@ -153,9 +154,10 @@ class Leak(Cause):
     def start(self, share: float) -> float:
         return share
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, host, step, layer = spot.place, spot.host, spot.step, spot.layer
         if place not in ("forward", "backward"):
             return
         base = round(30 * GIB * (1 + self.strength * step))
         size = round(0.4 * GIB)
-        memory_row(writer, host, base + layer * size, base + 8 * size, size if place == "forward" else -size)
+        memory_row(host, base + layer * size, base + 8 * size, size if place == "forward" else -size)

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.jobs.names import Chain
-from tests.jobs.plan import US, Cause, Plan
+from tests.jobs.plan import US, Cause, Plan, Spot
 from tests.jobs.program import Host, Task
 
 if TYPE_CHECKING:
     import random
 
+    from tests.jobs.names import Chain
     from tests.jobs.writer import Writer
 
-STAGING = [
+STAGING: list[Chain] = [
     (("python_function", "torch/distributed/checkpoint/staging.py(238): stage"),),
     (("python_function", "torch/distributed/checkpoint/state_dict_saver.py(290): stage_state_dict"),),
     (("user_annotation", "checkpoint_staging"),),
 ]
-STAGING_WAITS = [
+STAGING_WAITS: list[Chain] = [
     (("python_function", "torchtitan/components/checkpoint.py(640): maybe_wait_for_staging"),),
     (("user_annotation", "wait_for_checkpoint_staging"),),
     (("user_annotation", "checkpoint.wait_for_staging"),),
 ]
-OFFLOADS = [
+OFFLOADS: list[Chain] = [
     (("user_annotation", "cpu_offload"),),
     (("python_function", "torch/autograd/graph.py(312): pack_to_cpu"),),
     (("python_function", "torchtune/training/_activation_offloading.py(183): offload_tensor"),),
     (("user_annotation", "activation_offloading"),),
     (("python_function", "megatron/core/extensions/cpu_offload.py(190): bulk_offload_group"),),
 ]
-ONLOADS = [
+ONLOADS: list[Chain] = [
     (("user_annotation", "onload_activations"),),
     (("python_function", "torch/autograd/graph.py(324): unpack_from_cpu"),),
     (("python_function", "torchtune/training/_activation_offloading.py(254): onload_tensor"),),
@@ -40,7 +40,10 @@ ONLOADS = [
 ARTIFACTS: list[Chain] = [
     (("user_annotation", "load_model"),),
     (("python_function", "transformers/modeling_utils.py(4421): from_pretrained"),),
-    (("python_function", "vllm/model_executor/model_loader/loader.py(402): load_model"), ("user_annotation", "load_weights")),
+    (
+        ("python_function", "vllm/model_executor/model_loader/loader.py(402): load_model"),
+        ("user_annotation", "load_weights"),
+    ),
     (("python_function", "safetensors/torch.py(381): load_file"),),
     (("user_annotation", "load_checkpoint"),),
     (("python_function", "torch/serialization.py(1319): load"),),
@@ -70,7 +73,8 @@ class CheckpointOnOneRank(Cause):
     def start(self, share: float) -> float:
         return super().start(share) * (self.plan.steps - 1) / len(self.steps)
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, rank, step = spot.place, spot.writer, spot.host, spot.rank, spot.step
         if place != self.place or step not in self.steps:
             return
         if self.culprits is None or rank in self.culprits:
@@ -114,7 +118,8 @@ class CheckpointStaging(Cause):
     def start(self, share: float) -> float:
         return self.plan.compute_ns * 0.9 + super().start(share) * (self.plan.steps - 1)
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, step = spot.place, spot.writer, spot.host, spot.step
         if place == "end" and step == self.step:
             host.open("async_save", "user_annotation")
             host.work(80 * US)
@@ -160,7 +165,8 @@ class Logging(Cause):
     def start(self, share: float) -> float:
         return self.every * super().start(share)
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, rank, step = spot.place, spot.writer, spot.host, spot.rank, spot.step
         if place != self.place or step % self.every != self.every - 1:
             return
         if self.culprits is None or rank in self.culprits:
@@ -177,7 +183,9 @@ class OffloadExposed(Cause):
 
     def __init__(self, plan: Plan, rng: random.Random) -> None:
         super().__init__(plan, rng)
-        pick = rng.choice([place for place, one in enumerate(OFFLOADS) if plan.dialect.stacks or one[0][0] != "python_function"])
+        pick = rng.choice(
+            [place for place, one in enumerate(OFFLOADS) if plan.dialect.stacks or one[0][0] != "python_function"]
+        )
         self.out, self.back = OFFLOADS[pick], ONLOADS[pick]
 
     def start(self, share: float) -> float:
@@ -185,11 +193,16 @@ class OffloadExposed(Cause):
 
     def _copy(self, writer: Writer, host: Host, step: int, layer: int, direction: str, stream: int) -> None:
         share = 1.0 if direction == "htod" else 0.3
-        ns = self.plan.jitter(self.strength * share / self.plan.layers, 0.02, "offload", host.rank, step, layer, direction)
+        ns = self.plan.jitter(
+            self.strength * share / self.plan.layers, 0.02, "offload", host.rank, step, layer, direction
+        )
         ns = 1000 if self.removed else max(1000, ns)
-        writer.launch(host, Task(writer.dialect.copy_name(direction), stream, ns, "gpu_memcpy", {"bytes": ns * 20}), call="copy")
+        writer.launch(
+            host, Task(writer.dialect.copy_name(direction), stream, ns, "gpu_memcpy", {"bytes": ns * 20}), call="copy"
+        )
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, step, layer = spot.place, spot.writer, spot.host, spot.step, spot.layer
         if place == "forward" and layer > 0:
             with writer.activity(host, self.out):
                 writer.record(host, ("activations", step, layer - 1))
@@ -219,7 +232,8 @@ class ColdStart(Cause):
     def start(self, share: float) -> float:
         return share * self.plan.compute_ns
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, rank, step = spot.place, spot.writer, spot.host, spot.rank, spot.step
         if place != "begin" or step != 0:
             return
         with writer.activity(host, self.chain):
@@ -255,7 +269,8 @@ class Backpressure(Cause):
     def start(self, share: float) -> float:
         return self.plan.compute_ns / max(0.05, 1 - share)
 
-    def at(self, place: str, writer: Writer, host: Host, rank: int, step: int, layer: int) -> None:
+    def at(self, spot: Spot) -> None:
+        place, writer, host, step = spot.place, spot.writer, spot.host, spot.step
         if place != "end":
             return
         host.put(("item", step))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.jobs.plan import Cause, Plan
+from tests.jobs.plan import Cause, Plan, Spot
 
 if TYPE_CHECKING:
     import random
@@ -39,7 +39,8 @@ class WorkImbalance(Cause):
             return self.tokens(rank, step)
         return round(sum(self.tokens(one, step) for one in range(self.plan.ranks)) / self.plan.ranks)
 
-    def scale(self, rank: int, step: int, layer: int, phase: str) -> float:
+    def scale(self, spot: Spot) -> float:
+        rank, step, phase = spot.rank, spot.step, spot.place
         if phase not in ("forward", "backward", "loss"):
             return 1.0
         return self.length(rank, step) / self.plan.tokens
@@ -61,7 +62,8 @@ class SlowRank(Cause):
     def start(self, share: float) -> float:
         return share / (1 - share)
 
-    def scale(self, rank: int, step: int, layer: int, phase: str) -> float:
+    def scale(self, spot: Spot) -> float:
+        rank = spot.rank
         return 1.0 + self.strength if rank == self.rank else 1.0
 
 
