@@ -118,4 +118,4 @@ def _write_number(figure: str, value: float) -> str:
 
 def is_share(figure: str) -> bool:
     """Tell whether a figure is a share of something."""
-    return figure.endswith(("_share", "_spread")) or figure.startswith(("idle.", "cause."))
+    return figure.endswith(("_share", "_spread", ".share", ".imbalance")) or figure.startswith(("idle.", "cause."))

@@ -10,8 +10,8 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from longpole.advice.catalogue import conflicts_of
-from longpole.advice.figures import compute_figures
+from longpole.advice.catalogue import conflicts_of, load_catalogue
+from longpole.advice.figures import compute_figures, run_view, steady_ledgers
 from longpole.advice.fillings import fill, fillings_of
 from longpole.advice.judge import APPLIES, judge
 from longpole.errors import UsageError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from longpole.advice.catalogue import Row
     from longpole.advice.figures import Figures, RunView, Value
     from longpole.advice.judge import Judgement
+    from longpole.advice.scene import Scene
     from longpole.records.findings import CauseFinding
     from longpole.whatif.change import Change
     from longpole.whatif.predict import Effect, Ground
@@ -101,6 +102,20 @@ class Proposal:
     judgements: dict[str, Judgement]
     together: Together | None
     figures: dict[str, Value]
+
+
+def candidates_of(
+    scene: Scene, findings: Sequence[CauseFinding], why_no_ground: Unknown, paths: Sequence[str] = ()
+) -> list[CandidateEntry]:
+    """Return the candidates of the shipped catalogue for a run that was diagnosed, as a report stores them.
+
+    Args:
+        scene: The run as rules see it.
+        findings: The causes found.
+        why_no_ground: Why there is no replay, where there is none.
+        paths: The traces, for commands that can be typed.
+    """
+    return propose(load_catalogue(), run_view(scene, findings), scene.ground or why_no_ground, paths).entries
 
 
 def propose(rows: Sequence[Row], view: RunView, ground: Ground | Unknown, paths: Sequence[str] = ()) -> Proposal:
@@ -200,8 +215,6 @@ def _period_ns(figures: Figures, view: RunView) -> int:
     period_ns = figures["unit.period_ns"]
     if isinstance(period_ns, int):
         return period_ns
-    from longpole.advice.figures import steady_ledgers
-
     walls = [ledger.wall_ns for ledger in steady_ledgers(view)]
     return sum(walls) // max(len(walls), 1)
 

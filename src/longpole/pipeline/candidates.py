@@ -74,7 +74,10 @@ def find_candidates(
         candidates=proposal.entries,
         together=what_if_of(run, together.changes, options) if together is not None else None,
         overlap=_overlap(together) if together is not None else None,
-        rows=[RowVerdict(id_, judged.verdict, judged.because()) for id_, judged in proposal.judgements.items()],
+        rows=[
+            RowVerdict(judged.row.id, judged.row.table, judged.verdict, judged.because())
+            for judged in proposal.judgements.values()
+        ],
         explained=_explained(proposal.judgements[explain]) if explain is not None else None,
     )
 

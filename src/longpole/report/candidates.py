@@ -22,11 +22,13 @@ class RowVerdict(msgspec.Struct, frozen=True):
 
     Attributes:
         id: The row.
+        table: `change`, `layout` or `scenario`.
         verdict: `applies`, `silenced`, `does not apply` or `not known`.
         why: Figures and findings that say so.
     """
 
     id: str
+    table: str
     verdict: str
     why: list[str]
 

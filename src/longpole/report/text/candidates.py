@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.records.ledger import Unknown
 from longpole.report.escape import escape
-from longpole.report.text.explanation import render_explanation
+from longpole.report.text.explanation import command_lines, render_explanation
 from longpole.report.text.layout import Style, join_wrapped, wrap
 from longpole.report.text.page import NARROWEST
 from longpole.report.text.words import plural, unit_noun, with_article
@@ -34,7 +34,8 @@ def render_candidates(document: Candidates, *, width: int, color: bool) -> str:
         color: Whether to use SGR sequences.
 
     Returns:
-        Lines of at most that many columns, each with its line end. Everything that comes from a trace is escaped.
+        Lines of at most that many columns, each with its line end; a word of a command that is longer stands whole, for
+        a shortened one could not be typed. Everything that comes from a trace is escaped.
     """
     style = Style(max(width, NARROWEST), color)
     if document.explained is not None:
@@ -60,16 +61,12 @@ def render_candidates(document: Candidates, *, width: int, color: bool) -> str:
 
 def _groups(document: Candidates) -> tuple[list[CandidateEntry], ...]:
     """Return candidates with a gain, without a prediction, without a gain, and those that only record."""
-    scenarios = {entry.id for entry in document.candidates if _records_only(entry)}
+    scenarios = {row.id for row in document.rows if row.table == "scenario"}
     rest = [entry for entry in document.candidates if entry.id not in scenarios]
     gaining = [entry for entry in rest if _gain(entry) > 0]
     unpredicted = [entry for entry in rest if isinstance(entry.predicted_gain_share, Unknown)]
     useless = [e for e in rest if not isinstance(e.predicted_gain_share, Unknown) and _gain(e) <= 0]
     return gaining, unpredicted, useless, [entry for entry in document.candidates if entry.id in scenarios]
-
-
-def _records_only(entry: CandidateEntry) -> bool:
-    return not entry.changes and entry.refused.startswith("it is a measurement")
 
 
 def _gain(entry: CandidateEntry) -> float:
@@ -123,14 +120,11 @@ def _full(document: Candidates, entry: CandidateEntry, style: Style, place: int)
         ("assumes", "; ".join(entry.assumptions)),
         ("costs", "; ".join(entry.costs)),
         ("missing", "; ".join(entry.missing)),
-        ("try", entry.command),
     ]
     for name, text in rows:
         if text:
-            most = 0 if name == "try" else _LINES
-            first = f"     {name:<9}"
-            lines += wrap(escape(text), style.width, first=first, rest=" " * 14, max_lines=most)
-    return lines
+            lines += wrap(escape(text), style.width, first=f"     {name:<9}", rest=" " * 14, max_lines=_LINES)
+    return lines + command_lines(entry.command, style.width, first="     try      ", rest=" " * 7)
 
 
 def _gain_words(document: Candidates, entry: CandidateEntry) -> str:
@@ -149,7 +143,7 @@ def _percent(share: float) -> str:
 def _ceiling_words(entry: CandidateEntry) -> str:
     if isinstance(entry.ceiling_ns, Unknown):
         return f"not known: {entry.ceiling_ns.unknown}"
-    return f"{format_ns(entry.ceiling_ns)} (charged to {entry.part}, or what the findings cost)"
+    return f"{format_ns(entry.ceiling_ns)}; what must shrink: {entry.part}"
 
 
 def _error_words(entry: CandidateEntry) -> str:

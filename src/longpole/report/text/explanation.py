@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.records.ledger import Unknown
 from longpole.report.escape import escape
-from longpole.report.text.layout import wrap
+from longpole.report.text.layout import columns_of, wrap
 from longpole.units import format_ns
 
 if TYPE_CHECKING:
@@ -51,9 +51,27 @@ def _here(row: Explanation, entry: CandidateEntry | None, style: Style) -> list[
     lines += wrap(escape(words), style.width, first="  ", rest="    ")
     if isinstance(entry.ceiling_ns, int):
         lines.append(f"  At most {format_ns(entry.ceiling_ns)} per unit")
-    if entry.command:
-        lines += wrap(escape(f"Try: {entry.command}"), style.width, first="  ", rest="    ")
-    return lines
+    return lines + command_lines(entry.command, style.width, first="  Try: ", rest="    ")
+
+
+def command_lines(command: str, width: int, *, first: str, rest: str) -> list[str]:
+    """Break a command between its words; a word that is longer than a line stands whole.
+
+    Args:
+        command: As it is typed; empty for none.
+        width: Columns of a line.
+        first: What the first line begins with.
+        rest: What every other line begins with.
+    """
+    lines: list[str] = []
+    line, empty = first, True
+    for word in escape(command).split(" "):
+        if not empty and columns_of(line) + 3 + columns_of(word) > width:
+            lines.append(line + " \\")
+            line, empty = rest, True
+        line += word if empty else f" {word}"
+        empty = False
+    return [*lines, line] if command else []
 
 
 def _conditions(row: Explanation, style: Style) -> list[str]:
