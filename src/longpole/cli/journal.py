@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -11,7 +11,7 @@ from longpole.cli import journal_options as option
 from longpole.cli import report_options
 from longpole.cli.documents import DocumentOutput
 from longpole.cli.terminal import COLORS, write_text
-from longpole.cli.values import parse_choice, parse_count, parse_if_given
+from longpole.cli.values import parse_choice, parse_if_given
 from longpole.errors import UsageError
 
 if TYPE_CHECKING:
@@ -89,53 +89,12 @@ def add(
     color: report_options.Color = "auto",
 ) -> None:
     """Add an entry to the journal, from options or straight from a verdict."""
+    given: dict[str, Any] = dict(locals())  # every option by its name: there are too many to hand on one by one
     output = _output(json, color, quiet=quiet, markdown=markdown)
-    from longpole.pipeline.journal_add import Effect, Evidence, NewEntry
+    from longpole.cli.journal_entry import parse_entry
     from longpole.pipeline.journal_add import add as add_entry
 
-    effect = Effect(
-        before=option.parse_figure("--before", before),
-        after=option.parse_figure("--after", after),
-        unit=unit,
-        better=better,
-        scope=scope,
-        speedup=option.parse_gain("--speedup", speedup),
-        interval=option.parse_interval("--interval", interval),
-        level=option.parse_level("--level", level),
-        statistic=statistic,
-        runs=parse_count("--runs", runs),
-        single_run=single_run,
-        expected=option.parse_gain("--expected", expected),
-        candidate=candidate,
-        source=expected_from,
-        expected_error=option.parse_level("--expected-error", expected_error),
-    )
-    evidence = Evidence(
-        records=option.parse_records(record),
-        no_record=no_record,
-        verdict_file=parse_if_given(Path, from_),
-        config=config or [],
-        config_file=parse_if_given(Path, config_file),
-        config_before=parse_if_given(Path, config_before),
-    )
-    new = NewEntry(
-        title=title,
-        date=date,
-        who=who,
-        job=job,
-        verdict=verdict,
-        reason=reason,
-        decision=decision,
-        effect=effect,
-        evidence=evidence,
-        part=part,
-        side_effects=side_effect or [],
-        claims=claim or [],
-        reverts=reverts,
-        notes=notes,
-        tags=tag or [],
-    )
-    _write(output, add_entry(new, parse_if_given(Path, file)), markdown=markdown)
+    _write(output, add_entry(parse_entry(given), parse_if_given(Path, file)), markdown=markdown)
 
 
 @journal_app.command("list", short_help="List the entries.", epilog="Example: longpole journal list --tag 7b")

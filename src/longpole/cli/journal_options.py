@@ -24,7 +24,7 @@ Markdown: TypeAlias = Annotated[bool, typer.Option("--markdown", help="Print Mar
 Job: TypeAlias = Annotated[str, typer.Option("--job", metavar="NAME", help="Only entries of this job.")]
 Tag: TypeAlias = Annotated[str, typer.Option("--tag", metavar="TAG", help="Only entries with this tag.")]
 
-Title: TypeAlias = Annotated[str, typer.Argument(metavar="[TITLE]", help="The change in a few words.")]
+Title: TypeAlias = Annotated[str, typer.Argument(metavar="TITLE", help="The change in a few words.")]
 From: TypeAlias = Annotated[
     str | None,
     typer.Option("--from", metavar="FILE", help="A verdict of longpole verify --json: its numbers and records."),

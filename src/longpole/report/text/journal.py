@@ -157,7 +157,7 @@ def _config(entry: Entry, style: Style) -> list[str]:
         lines.append(f"  and {len(entry.diff) - _CHANGES_SHOWN} more; --json has them all")
     same = len(entry.config) - sum(change.key in entry.config for change in entry.diff)
     if same:
-        lines.append(style.faint(f"  {format_count(same, 'other key')}; --json has them"))
+        lines.append(style.faint(f"  {format_count(same, 'other key' if entry.diff else 'key')}; --json has them"))
     return lines
 
 
