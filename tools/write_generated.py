@@ -21,11 +21,13 @@ from longpole.report.scaling import scaling_schema
 from longpole.report.schema_of import document_schema
 from longpole.report.text import render_text
 from longpole.report.text.scaling import render_scaling
+from longpole.report.text.verify import render_verify
 from longpole.report.text.whatif import render_whatif
 from longpole.report.verify import verify_schema
 from longpole.report.whatif import whatif_schema
 from tests.report_builder import SAMPLES
 from tests.scaling_runs import SAMPLES as SCALING_SAMPLES
+from tests.verify_samples import SAMPLES as VERIFY_SAMPLES
 from tests.whatif_samples import SAMPLES as WHATIF_SAMPLES
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -46,6 +48,10 @@ def generated_files() -> dict[Path, bytes]:
     pages |= {
         GOLDEN / f"whatif-{name}.txt": render_whatif(build(), width=80, color=False).encode()
         for name, build in WHATIF_SAMPLES.items()
+    }
+    pages |= {
+        GOLDEN / f"verify-{name}.txt": render_verify(build(), width=80, color=False).encode()
+        for name, build in VERIFY_SAMPLES.items()
     }
     schemas = {
         "candidates": candidates_schema(),

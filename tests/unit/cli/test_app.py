@@ -32,19 +32,25 @@ COMMANDS = (
     ["schema", "report"],
     ["schema", "whatif"],
     ["schema", "explain"],
+    ["schema", "record"],
     ["schema", "scaling"],
+    ["schema", "verify"],
+    ["verify"],
 )
 REPORT_OPTIONS = (
     "--color",
     "--csv",
     "--detail",
     "--help",
+    "--items",
     "--job",
     "--jobs",
     "--json",
+    "--label",
     "--no-cache",
     "--quiet",
     "--rank",
+    "--record",
     "--rules",
     "--settings",
     "--step",
@@ -53,7 +59,24 @@ REPORT_OPTIONS = (
     "--verify-cache",
 )
 
-OF_REPORT_TOO = tuple(option for option in REPORT_OPTIONS if option not in ("--csv", "--detail", "--unit"))
+OF_RECORDS = ("--items", "--label", "--record")
+OF_REPORT_TOO = tuple(o for o in REPORT_OPTIONS if o not in ("--csv", "--detail", "--unit", *OF_RECORDS))
+VERIFY_OPTIONS = (
+    "--after",
+    "--allow",
+    "--before",
+    "--candidate",
+    "--catalogue",
+    "--change",
+    "--items",
+    "--limit",
+    "--metric",
+    "--paired",
+    "--part",
+    "--statistic",
+    "--threshold",
+    *(o for o in OF_REPORT_TOO if o != "--job"),
+)
 WHATIF_OPTIONS = (*OPTIONS, *OF_REPORT_TOO)
 SCALING_OPTIONS = (
     "--items",
@@ -62,7 +85,13 @@ SCALING_OPTIONS = (
     *(option for option in OF_REPORT_TOO if option not in ("--job", "--rank")),
 )
 EXPLAIN_OPTIONS = OF_REPORT_TOO
-AGREED = {"report": REPORT_OPTIONS, "explain": EXPLAIN_OPTIONS, "whatif": WHATIF_OPTIONS, "scaling": SCALING_OPTIONS}
+AGREED = {
+    "report": REPORT_OPTIONS,
+    "explain": EXPLAIN_OPTIONS,
+    "whatif": WHATIF_OPTIONS,
+    "scaling": SCALING_OPTIONS,
+    "verify": VERIFY_OPTIONS,
+}
 
 
 def help_of(command: list[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -96,7 +125,7 @@ def test_the_reference_page_has_every_option_and_command(root: Path) -> None:
     page = (root / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
 
     assert not [option for option in REPORT_OPTIONS if f"`{option}" not in page]
-    assert not [option for option in {*WHATIF_OPTIONS, *SCALING_OPTIONS} if option not in page]
+    assert not [option for option in {*WHATIF_OPTIONS, *SCALING_OPTIONS, *VERIFY_OPTIONS} if option not in page]
     assert not [command for command in COMMANDS if f"`longpole {' '.join(command)}" not in page]
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from longpole.errors import InputError
+from longpole.records import run_record
 from longpole.records.ledger import Unknown
 from longpole.records.run_record import RecordTime, RecordUnit, RunRecord
 from longpole.records.run_record_file import decode_record, encode_record, looks_like_record
 from tests.verify_runs import Job
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LEAST: dict[str, Any] = {"schema": "longpole.record/1", "units": [{"period_ns": 5}]}
 
@@ -126,3 +130,12 @@ def test_devices_are_scaled_to_the_ranks_that_are_missing() -> None:
 def test_parts_of_a_unit_are_typed() -> None:
     unit = RecordUnit(period_ns=5, objects={"input": RecordTime(3)})
     assert unit.objects["input"].exposed_ns == 3
+
+
+def test_the_reference_page_names_every_key(root: Path) -> None:
+    page = (root / "docs" / "reference" / "run-record.md").read_text(encoding="utf-8")
+    parts = [getattr(run_record, name) for name in dir(run_record) if name.startswith(("Record", "RunRecord"))]
+    missing = [
+        f"{part.__name__}.{field}" for part in parts for field in part.__struct_fields__ if f"`{field}`" not in page
+    ]
+    assert not missing

@@ -206,9 +206,9 @@ def _says(effect: Effect, comparison: Comparison) -> str:
     figures = f"{format_ns(float(effect.before_ns))} → {format_ns(float(effect.after_ns))}"  # type: ignore[arg-type]
     changed = "in as many items as a unit holds before: " if comparison.batch_changed else ""
     words = {
-        "faster": f"{noun} takes {abs(effect.estimate):.1%} less time",
-        "slower": f"{noun} takes {abs(effect.estimate):.1%} more time",
-        "same": f"{noun} takes as long as before, to within {effect.threshold:.0%}",
+        "faster": f"{noun} takes {abs(100 * effect.estimate):.1f} % less time",
+        "slower": f"{noun} takes {abs(100 * effect.estimate):.1f} % more time",
+        "same": f"{noun} takes as long as before, to within {100 * effect.threshold:g} %",
         "unsettled": f"whether {noun} takes less time cannot be told from these runs: {signed(effect.estimate)}",
     }[effect.answer]
     return f"{words} {span}; {changed}{figures}"
@@ -249,7 +249,7 @@ def _needs(comparison: Comparison, design: Design, found: Interval, settings: Se
     if wanted is None:
         says = (
             f"more than {settings.verify_runs_max} runs a side would be needed: the change lies at the threshold"
-            f" of {design.threshold:.0%}"
+            f" of {100 * design.threshold:g} %"
         )
         return Needs(Unknown(says), [], says)
     more = max(wanted - have, 1)

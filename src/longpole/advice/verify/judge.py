@@ -110,7 +110,7 @@ def judge(before: Sequence[RunRecord], after: Sequence[RunRecord], question: Que
     if comparison.obstacle is not None:
         why = comparison.obstacle
         reason = "items_unknown" if comparison.items_obstacle() else "not_comparable"
-        needs = Needs(0, why.missing, f"needed: {', '.join(dict.fromkeys(why.missing))}")
+        needs = _needs_to_compare(comparison, why)
         return Judgement(
             verdict="not verifiable",
             reason=reason,
@@ -143,6 +143,16 @@ def judge(before: Sequence[RunRecord], after: Sequence[RunRecord], question: Que
         also=answers.also(),
         **common,  # type: ignore[arg-type]  # of the types of the fields
     )
+
+
+def _needs_to_compare(comparison: Comparison, why: Unknown) -> Needs:
+    """Say what would make two sides comparable; a difference that was meant can be declared."""
+    fields = list(dict.fromkeys(why.missing))
+    says = f"needed: {', '.join(fields)}"
+    keys = [d.key for d in comparison.differences if d.severity == "void" and d.what in ("devices", "versions")]
+    if keys:
+        says = f"needed: runs that agree in {', '.join(keys)}; or, where that is the change, --allow {keys[0]}"
+    return Needs(0, fields, says)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from longpole.settings import Settings
 
 RELATIONS: Final = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt}
-_LIMIT: Final = re.compile(r"\s*([A-Za-z][\w.:-]{0,63})\s*(<=|>=|<|>|==|=|≤|≥)\s*(\S.*?)\s*", re.DOTALL)
+_LIMIT: Final = re.compile(r"\s*([A-Za-z][\w.:-]{0,63})\s*(<=|>=|<|>|==|=|≤|≥)\s*([^\s<>=≤≥].*?)\s*", re.DOTALL)
 _PERCENTILE: Final = re.compile(r"p(\d{1,2}(?:\.\d)?)_ms")
 _EXAMPLES: Final = "'p99_ms<=200', 'peak_bytes<=80e9', 'peak_bytes<=80GB', 'gpu_s_per_item<=0.02'"
 FIGURES: Final = (

@@ -82,7 +82,7 @@ def _render_verdict(verify: Verify, style: Style) -> list[str]:
     if verify.needs.says:
         lines += wrap(escape(verify.needs.says), style.width, first="  ", rest="  ", max_lines=_LINES)
     if not isinstance(verify.effect, Unknown) and verify.effect.single_run:
-        spread = f" (±{verify.effect.run_spread:.0%} assumed)" if verify.effect.run_spread else ""
+        spread = f" (±{100 * verify.effect.run_spread:g} % assumed)" if verify.effect.run_spread else ""
         says = f"single run: how much one run differs from the next is not seen here{spread}"
         lines += wrap(says, style.width, first="  ", rest="  ")
     for also in verify.also:
@@ -101,9 +101,9 @@ def _render_effect(verify: Verify, style: Style) -> list[str]:
         interval = "not known"
     else:
         interval = f"{_share(effect.interval[0])} to {_share(effect.interval[1])}"
-    rows = [("change", estimate), ("90 % interval", interval), ("threshold", f"{effect.threshold:.1%}")]
+    rows = [("change", estimate), ("90 % interval", interval), ("threshold", f"{100 * effect.threshold:g} %")]
     if not isinstance(effect.smallest_seen, Unknown):
-        rows.append(("smallest change seen", f"{effect.smallest_seen:.1%} in 4 of 5 cases"))
+        rows.append(("smallest change seen", f"{100 * effect.smallest_seen:.1f} % in 4 of 5 cases"))
     rows.append(("how", effect.method))
     if isinstance(effect.mean_estimate, float):
         other = "mean" if effect.statistic.startswith("median") else "median"
@@ -132,8 +132,9 @@ def _render_changes(verify: Verify, style: Style) -> list[str]:
     scale = scale_for(max(max(before, after) for _, before, after in rows))
     noun = unit_noun(verify.unit_kind)
     lines = [style.title("WHERE TIME WENT", f"{scale.unit} per {noun}, for as many items as one holds before")]
-    lines.append(style.faint(f"  {pad('', _NAME_WIDTH)}{'before':>{_COLUMN}}{'after':>{_COLUMN}}{'change':>{_COLUMN}}"))
-    lines += [_change_row(name, before, after, scale) for name, before, after in rows]
+    name_width = min(_NAME_WIDTH, style.width - 2 - 3 * _COLUMN)
+    lines.append(style.faint(_row("", ("before", "after", "change"), name_width)))
+    lines += [_row(escape(name), _cells(before, after, scale), name_width) for name, before, after in rows]
     return lines
 
 
@@ -142,11 +143,14 @@ def _shown(verify: Verify, named: str) -> list[PartChange]:
     return sorted(changes, key=lambda change: -abs(change.change_ns))[:_SHOWN]
 
 
-def _change_row(name: str, before_ns: int, after_ns: int, scale: Scale) -> str:
+def _cells(before_ns: int, after_ns: int, scale: Scale) -> tuple[str, str, str]:
     change_ns = after_ns - before_ns
     change = ("+" if change_ns > 0 else "") + scale.write(change_ns)
-    cells = [scale.write(before_ns), scale.write(after_ns), change]
-    return f"  {pad(escape(name), _NAME_WIDTH)}" + "".join(f"{cell:>{_COLUMN}}" for cell in cells)
+    return scale.write(before_ns), scale.write(after_ns), change
+
+
+def _row(name: str, cells: Iterable[str], name_width: int) -> str:
+    return f"  {pad(name, name_width)}" + "".join(f"{cell:>{_COLUMN}}" for cell in cells)
 
 
 def _render_predicted(verify: Verify, style: Style) -> list[str]:
