@@ -22,6 +22,7 @@ _IN_FULL: Final = 6  # candidates with a gain that are shown in full
 _SHOWN: Final = 8  # of every other group
 _LINES: Final = 4
 _WHOLE_FROM: Final = 0.095  # from here on, percent without decimals have two figures
+_NO_GAIN: Final = "Nothing that can be replayed is predicted to gain anything."
 _NOTHING: Final = "Nothing in the catalogue applies to this run."
 
 
@@ -96,15 +97,16 @@ def _render_who(document: Candidates, style: Style) -> list[str]:
 def _render_gaining(document: Candidates, entries: Sequence[CandidateEntry], style: Style) -> list[str]:
     noun = unit_noun(document.unit_kind)
     if not document.candidates:
-        return [style.title("CANDIDATES"), f"  {_NOTHING}"]
+        return [style.title("CANDIDATES"), *wrap(_NOTHING, style.width, first="  ", rest="  ")]
     if not entries:
-        return [style.title("CANDIDATES"), "  Nothing that can be replayed is predicted to gain anything."]
+        return [style.title("CANDIDATES"), *wrap(_NO_GAIN, style.width, first="  ", rest="  ")]
     lines = [style.title("CANDIDATES", f"each alone, by what the replay predicts of {with_article(noun)}")]
     for place, entry in enumerate(entries, 1):
         if place <= _IN_FULL:
             lines += ["", *_full(document, entry, style, place)] if place > 1 else _full(document, entry, style, place)
         else:
-            lines.append(f"  {place}  {escape(entry.id)}: {_gain_words(document, entry)}")
+            text = f"{entry.id}: {_gain_words(document, entry)}"
+            lines += wrap(escape(text), style.width, first=f"  {place}  ", rest=" " * 5)
     return lines
 
 
