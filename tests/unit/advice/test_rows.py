@@ -253,7 +253,7 @@ SILENCED_BY: Final[dict[str, tuple[Fixture, str]]] = {
     "compute.split_tensors": (Fixture(LARGE, known=FULL), "communication-bound"),
     "compute.split_layers": (Fixture(EVEN, known=FULL | {"pipeline.bubble_share": 0.3}), "wait longer"),
     "compute.split_experts": (Fixture(MOE, known={"work.imbalance": 0.5}), "balance the router first"),
-    "state.split_sequence": (Fixture(ATTENTION_JOB, known={"collective.exposed_share": 0.5}), "communication-bound"),
+    "state.split_sequence": (Fixture(ATTENTION_JOB, known={"collective.moving_share": 0.5}), "communication-bound"),
 }
 """Row -> a job where it would apply but for a condition of `not_when`, and what that condition says."""
 

@@ -35,8 +35,8 @@ def render_candidates(document: Candidates, *, width: int, color: bool) -> str:
         color: Whether to use SGR sequences.
 
     Returns:
-        Lines of at most that many columns, each with its line end; a word of a command that is longer stands whole, for
-        a shortened one could not be typed. Everything that comes from a trace is escaped.
+        Lines of at most that many columns, each with its line end; a word of a command or an address that is longer
+        stands whole, for a shortened one is of no use. Everything that comes from a trace is escaped.
     """
     style = Style(max(width, NARROWEST), color)
     if document.explained is not None:

@@ -106,7 +106,9 @@ def _contract(row: Explanation, style: Style) -> list[str]:
     lines += _rows(style, "proved by", row.proved_by)
     lines += _rows(style, "irreplaceable", [row.cannot_replace])
     lines += _rows(style, "costs", row.costs)
-    return lines + _rows(style, "read on", row.references)
+    for place, address in enumerate(row.references):
+        lines.append(f"  {'read on' if place == 0 else '':<{_LABEL}}{escape(address)}")
+    return lines
 
 
 def _rows(style: Style, label: str, texts: Sequence[str]) -> list[str]:
