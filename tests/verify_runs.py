@@ -116,7 +116,7 @@ def ask(
     design = Design(
         threshold=asked.pop("threshold", 0.03),
         paired=asked.pop("paired", False),
-        statistic=asked.pop("statistic", "median"),
+        statistic=asked.pop("statistic", "auto"),
     )
     return judge(before, after, Question(design=design, **asked), settings or Settings())
 

@@ -47,7 +47,7 @@ def verify(
     metric: asked.Metric = None,
     threshold: asked.Threshold = None,
     items: asked.Items = None,
-    statistic: asked.Statistic = "median",
+    statistic: asked.Statistic = "auto",
     allow: asked.Allow = None,
     json: asked.JsonFile = None,
     step: option.Step = None,

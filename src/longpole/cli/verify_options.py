@@ -13,7 +13,7 @@ from longpole.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-STATISTICS: Final = ("median", "mean")
+STATISTICS: Final = ("auto", "median", "mean")
 SIDES: Final = ("before", "after")
 
 Runs: TypeAlias = Annotated[
@@ -79,7 +79,7 @@ Statistic: TypeAlias = Annotated[
         "--statistic",
         metavar="NAME",
         autocompletion=lambda: list(STATISTICS),
-        help="median of a run's units, or mean (for stalls that only some units have).",
+        help="median of a run's units, mean, or auto: the mean where the part lies in few of the units.",
     ),
 ]
 Allow: TypeAlias = Annotated[

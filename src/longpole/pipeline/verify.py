@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -58,7 +59,7 @@ class VerifyOptions:
         threshold: What a change must exceed, as a share; `regression_min_share` where None.
         items: `before` or `after` -> items of a unit of all ranks together.
         paired: Runs in the order given are pairs.
-        statistic: `median` or `mean` of the units of a run.
+        statistic: `median` or `mean` of the units of a run; `auto` takes the mean where the part lies in few of them.
         allow: Differences that are the change itself.
     """
 
@@ -72,7 +73,7 @@ class VerifyOptions:
     threshold: float | None = None
     items: Mapping[str, ItemsOfUnit] = field(default_factory=dict)
     paired: bool = False
-    statistic: str = "median"
+    statistic: str = "auto"
     allow: Sequence[str] = ()
 
 
@@ -102,6 +103,7 @@ def verify_runs(
         InputError: A run cannot be read.
     """
     settings = read_settings(options.report.settings)
+    before, after = _expanded(before), _expanded(after)
     row = _row(options)
     question = _question(before, after, options, row, settings)
     sides = [
@@ -123,6 +125,15 @@ def verify_runs(
     )
 
 
+def _expanded(paths: Sequence[str]) -> list[str]:
+    """Replace patterns whose files are all run records by those files: each is a run; traces of one run stay one."""
+    found: list[str] = []
+    for path in paths:
+        matches = [] if Path(path).exists() else sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - may be absolute
+        found += matches if matches and all(map(is_record, matches)) else [path]
+    return found
+
+
 def _question(
     before: Sequence[str], after: Sequence[str], options: VerifyOptions, row: Row | None, settings: Settings
 ) -> Question:
@@ -142,7 +153,7 @@ def _question(
         msg = "--paired: expected at least two pairs of runs; found one run a side"
         raise UsageError(msg)
     if options.statistic not in STATISTICS:
-        msg = f"--statistic: expected {' or '.join(STATISTICS)}; found {options.statistic!r}"
+        msg = f"--statistic: expected one of {', '.join(STATISTICS)}; found {options.statistic!r}"
         raise UsageError(msg)
     threshold = settings.regression_min_share if options.threshold is None else options.threshold
     if not 0 < threshold < 1:

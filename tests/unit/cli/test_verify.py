@@ -157,6 +157,14 @@ def test_items_may_be_declared_where_records_lack_them(tmp_path: Path, capsys: p
     assert json.loads(out)["effect"]["estimate"] == pytest.approx(200 / 240 - 1, abs=0.02)
 
 
+def test_a_pattern_of_records_is_several_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sides(tmp_path, JOB, FASTER, 4)
+    words = ["--before", str(tmp_path / "before*.json"), "--after", str(tmp_path / "after*.json"), "--json", "-"]
+    code, out, _ = run(words, capsys)
+    assert code == 0
+    assert json.loads(out)["effect"]["runs"] == {"before": 4, "after": 4}
+
+
 @pytest.mark.parametrize(
     ("words", "found"),
     [
@@ -173,7 +181,7 @@ def test_items_may_be_declared_where_records_lack_them(tmp_path: Path, capsys: p
         (["a.json", "b.json", "--limit", "p99"], "--limit 'p99'"),
         (["a.json", "b.json", "--items", "many"], "--items: expected N or N:KIND"),
         (["a.json", "b.json", "--items", "3", "--items", "before=4"], "given twice"),
-        (["a.json", "b.json", "--statistic", "min"], "--statistic: expected one of median, mean"),
+        (["a.json", "b.json", "--statistic", "min"], "--statistic: expected one of auto, median, mean"),
         (["a.json", "b.json", "--candidate", "input.prefetsh"], "close to it: input.prefetch"),
         (["a.json", "b.json", "--change", "faster"], "expected one of --set"),
         (["a.json", "b.json", "--metric", "none.json"], "--metric none.json: cannot be read"),

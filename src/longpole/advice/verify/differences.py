@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _MORE_WORK: Final = 1.2  # times the elements: more than what other operators for the same work account for
 _SAME: Final = 0.005  # of a ratio: counts that differ by less are counted differently, not changed
 _ORDER: Final = ("void", "warn", "note")
+_PROMISED: Final = ("dtype", "sampler", "length_distribution")
 _DEVICES: Final = ("devices", "device_kind", "hardware", "cpu")
 _VOIDS_SHOWN: Final = 3
 _ITEMS: Final = "items per unit, before and after (--items before=N --items after=M)"
@@ -166,6 +167,8 @@ def _within(runs: Sequence[RunRecord], name: str) -> list[Difference]:
                 for key in first.environment.must_match.keys() | run.environment.must_match.keys()
             ),
         ]
+        declared = [(key, getattr(first.contract, key), getattr(run.contract, key)) for key in _PROMISED]
+        pairs += [(key, one, other) for key, one, other in declared if one is not None and other is not None]
         for key, one, other in pairs:
             if _text(one) != _text(other):
                 says = f"the runs {name} differ among themselves: {key} is {_text(one)} and {_text(other)}"

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from longpole.settings import Settings
 
 _NORMAL_QUANTILE: Final = 1.6449
-STATISTICS: Final = ("median", "mean")
+STATISTICS: Final = ("auto", "median", "mean")
+"""Of a run's units; `auto` is the median, and the mean where the part lies in few of the units."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +41,20 @@ class Design:
     Attributes:
         threshold: What a change must exceed, as a share.
         paired: Runs in order are pairs.
-        statistic: `median` or `mean` of a run's units.
+        statistic: One of `STATISTICS`; `settled` before anything is measured with it.
         run_spread: How much one run differs from the next where that cannot be seen.
     """
 
     threshold: float
     paired: bool = False
-    statistic: str = "median"
+    statistic: str = "auto"
     run_spread: float = 0.03
+
+    def settled(self, *, sporadic: bool) -> Design:
+        """Return the design with a statistic: medians overlook what happens in fewer than half of the units."""
+        if self.statistic != "auto":
+            return self
+        return replace(self, statistic="mean" if sporadic else "median")
 
 
 def enough_units(comparison: Comparison, settings: Settings) -> str:

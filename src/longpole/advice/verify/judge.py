@@ -9,7 +9,7 @@ from longpole.advice.verify.contract import check_contract
 from longpole.advice.verify.differences import Comparison, compare_sides
 from longpole.advice.verify.effect import Design, measure_effect
 from longpole.advice.verify.limits import judge_limits, side_figures, spread_of
-from longpole.advice.verify.part import find_moved, measure_part
+from longpole.advice.verify.part import find_moved, is_sporadic, measure_part
 from longpole.advice.verify.prediction import compare_prediction
 from longpole.advice.verify.wording import part_noun
 from longpole.records.ledger import Unknown
@@ -123,13 +123,15 @@ def judge(before: Sequence[RunRecord], after: Sequence[RunRecord], question: Que
             also=[],
             **common,  # type: ignore[arg-type]  # of the types of the fields
         )
-    effect, needs = measure_effect(comparison, question.design, settings)
     part = measure_part(comparison, question.design, settings, question.part, question.part_from)
+    sporadic = is_sporadic(comparison, part, question.design.threshold)
+    effect, needs = measure_effect(comparison, question.design.settled(sporadic=sporadic), settings)
     moved = find_moved(comparison, part, effect, settings)
     predicted: Predicted | Unknown = Unknown("no candidate and no change was named")
     if question.forecast is not None:
         predicted = compare_prediction(question.forecast, effect, batch_changed=comparison.batch_changed)
     answers = _Answers(effect, part, moved, limits, contract, needs, settings)
+    chose_mean = sporadic and question.design.statistic == "auto"
     verdict, reason, says, needs = answers.decide()
     return Judgement(
         verdict=verdict,
@@ -140,7 +142,7 @@ def judge(before: Sequence[RunRecord], after: Sequence[RunRecord], question: Que
         moved=moved,
         predicted=predicted,
         needs=needs,
-        also=answers.also(),
+        also=[f"means are compared: {part_noun(part.part)} lies in few of the units"] * chose_mean + answers.also(),
         **common,  # type: ignore[arg-type]  # of the types of the fields
     )
 

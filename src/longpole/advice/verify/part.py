@@ -132,6 +132,19 @@ def _fell_most(comparison: Comparison) -> str:
     return min(changes, key=lambda name: changes[name]) if changes else ""
 
 
+def is_sporadic(comparison: Comparison, part: Part, threshold: float) -> bool:
+    """Tell whether a part lies in few units: on a side, its mean and its median differ by the threshold of a period."""
+    if ":" in part.part and not part.part.startswith(("stage:", "idle:")):
+        return False
+    least_ns = threshold * _period(comparison)
+    for side in (comparison.before, comparison.after):
+        values = [part_of_unit(unit, part.part) for run in side.runs for unit in run.counted() if part.part]
+        known = [value for value in values if value is not None]
+        if known and abs(float(np.mean(known)) - float(np.median(known))) / side.ratio >= least_ns:
+            return True
+    return False
+
+
 def _unknown_part(part: str, chosen: str, why: Unknown) -> Part:
     return Part(part, chosen, why, why, why, why, "unsettled", why.unknown)
 
