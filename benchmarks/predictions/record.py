@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 HERE = Path(__file__).resolve().parent
-WORKLOAD = HERE / "workload.py"
 RECORDINGS = HERE.parent / ".data" / "predictions"
 N_WARMUP = 3  # DDP lays its buckets out anew after the first step
 N_RECORDED = 24
@@ -147,14 +146,13 @@ def wait_until_quiet(*, busy_anyway: bool) -> None:
             raise RecordingError(message)
 
 
-def run_ranks(python: str, plan: Mapping[str, Any], work: Path, program: Path = WORKLOAD) -> str:
+def run_ranks(python: str, plan: Mapping[str, Any], work: Path) -> str:
     """Run one process a rank over a plan.
 
     Args:
         python: the interpreter.
         plan: see `workload`.
         work: a folder for the plan and what the processes say.
-        program: what each process runs, told the plan's path and its rank.
 
     Returns:
         The last words of a process that failed or did not end in time; empty where all went well.
@@ -167,7 +165,7 @@ def run_ranks(python: str, plan: Mapping[str, Any], work: Path, program: Path = 
     with contextlib.ExitStack() as files:
         for rank in range(N_RANKS):
             output = files.enter_context(said[rank].open("wb"))
-            command = [python, str(program), str(work / "plan.json"), str(rank)]
+            command = [python, str(HERE / "workload.py"), str(work / "plan.json"), str(rank)]
             processes.append(subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT))
         try:
             while any(one.poll() is None for one in processes) and time.monotonic() < end_s:

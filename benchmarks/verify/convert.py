@@ -100,7 +100,7 @@ def complete(record: RunRecord, seen: Mapping[str, Any], *, same_outputs: bool) 
     record.environment.informational = {"started": seen["started"], "system": seen["machine"]["system"]}
     for row in record.rows:
         row.host = ""  # names of machines stay where they are
-    record.extra = {name: seen[name] for name in ("pair", "place_in_pair", "attempt", "others_share")}
+    record.extra = {name: seen[name] for name in ("pair", "place_in_pair", "attempt", "others_share", "delay_share")}
     record.extra["loss_per_step"] = losses
     return record
 
@@ -156,6 +156,7 @@ def write_manifest(scenarios: Sequence[Scenario], seen: Sequence[Mapping[str, An
         "ranks": N_RANKS,
         "steps_before_recording": N_WARMUP,
         "steps_recorded": N_RECORDED,
+        "realtime": first["realtime"],
         "runs": len(seen),
         "runs_disturbed": sum(one["disturbed"] for one in seen),
     }

@@ -5,13 +5,16 @@
     python -m benchmarks.verify.record --only save --pairs 1 --out /tmp/trial ...    # a part, to try it
 
 A pair is one run before and one after, the order tossed, one straight after the other; a round is one pair of every
-scenario, in random order. Started again, it records what is missing. A pair during which other programs used more of
-the machine than allowed is recorded once more at the end, whatever came out of it; the last attempt counts.
+scenario, in random order. Started again, it records what is missing. A pair that had to wait for a core for longer than
+allowed is recorded once more at the end, whatever came out of it; the last attempt counts. Where other programs use the
+machine, --realtime lets the recorded program come first (it needs the right to; a nice value would count only among the
+programs of one session).
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -19,6 +22,7 @@ import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from dataclasses import asdict
@@ -27,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.predictions.knobs import N_RANKS
 from benchmarks.predictions.manifest import describe_machine
-from benchmarks.predictions.record import RecordingError, ask_versions, run_ranks
+from benchmarks.predictions.record import RecordingError, ask_versions
 from benchmarks.verify.scenarios import SIDES, Scenario, read_scenarios
 
 if TYPE_CHECKING:
@@ -39,7 +43,7 @@ SEEN = "run.json"  # beside the traces of a run
 N_WARMUP = 3  # DDP lays its buckets out anew after the first step
 N_RECORDED = 14
 N_ATTEMPTS = 3  # of a pair that others disturbed
-OTHERS_LIMIT = 0.10  # of all cores: what other programs may use during a run
+DELAY_LIMIT = 0.2  # of a run: what a rank's threads may wait for a core; for each other they wait for about 0.07
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -49,6 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--python", default=sys.executable, help="an interpreter that has PyTorch")
     parser.add_argument("--only", type=re.compile, default=re.compile(""), metavar="REGEX", help="scenarios to record")
     parser.add_argument("--pairs", type=int, help="at most so many pairs of each scenario")
+    parser.add_argument("--realtime", action="store_true", help="the recorded program comes before all others")
     parser.add_argument("--seed", type=int, default=0, help="decides the order; the program's own seed is always 0")
     return parser
 
@@ -95,11 +100,44 @@ def run_folder(out: Path, scenario: Scenario, side: str, number: int) -> Path:
     return out / scenario.name / f"{side}-{number}"
 
 
-def record_pair(args: argparse.Namespace, scenario: Scenario, number: int, attempt: int, about: dict[str, Any]) -> None:
+class Program:
+    """The recorded program, waiting for plans."""
+
+    def __init__(self, python: str) -> None:
+        """Start it.
+
+        Args:
+            python: an interpreter that has PyTorch.
+        """
+        environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", "KINETO_LOG_LEVEL": "5"}
+        self.process = subprocess.Popen(
+            [python, str(PROGRAM)], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def run(self, plan: Mapping[str, Any]) -> str:
+        """Let it run a plan, and return the last words of a rank that failed; empty where all went well."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(plan) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        return str(json.loads(answer)) if answer else "the program ended"
+
+    def close(self) -> None:
+        """End it."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def record_pair(
+    args: argparse.Namespace, program: Program, scenario: Scenario, number: int, attempt: int, about: dict[str, Any]
+) -> None:
     """Record both runs of a pair, in random order.
 
     Args:
         args: the parsed command line.
+        program: runs them.
         scenario: what is recorded.
         number: of the pair, from 1.
         attempt: at this pair, from 1.
@@ -120,19 +158,26 @@ def record_pair(args: argparse.Namespace, scenario: Scenario, number: int, attem
                 "n_warmup": N_WARMUP,
                 "n_recorded": N_RECORDED,
                 "seed": 0,
-                "runs": [asdict(setting)],
+                "realtime": args.realtime,
+                "setting": asdict(setting),
             }
             started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-            if failure := run_ranks(args.python, plan, work, PROGRAM):
+            if failure := program.run(plan):
                 message = f"{scenario.name}, {side}, pair {number}: the processes failed; one last said:\n{failure}"
                 raise RecordingError(message)
             seen = summarise([json.loads((work / f"seen-{rank}.json").read_text()) for rank in range(N_RANKS)])
             seen |= {"scenario": scenario.name, "side": side, "pair": number, "place_in_pair": place}
             seen |= {"attempt": attempt, "started": started, "seed": 0, "batch_per_rank": setting.batch}
-            seen |= {"items_per_step": setting.batch * N_RANKS, "setting": asdict(setting), **about}
+            seen |= {
+                "items_per_step": setting.batch * N_RANKS,
+                "setting": asdict(setting),
+                "realtime": args.realtime,
+                **about,
+            }
             keep(work, run_folder(args.out, scenario, side, number), seen)
         print(
-            f"{scenario.name} {side}-{number}: {seen['wall_s']:.2f} s, others {seen['others_share']:.0%}",
+            f"{scenario.name} {side}-{number}: {seen['wall_s']:.2f} s, others {seen['others_share']:.0%},"
+            f" waited {seen['delay_share']:.1%}",
             flush=True,
         )
 
@@ -148,7 +193,7 @@ def summarise(ranks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """
     first = ranks[0]
     others_s = max(0.0, first["machine_cpu_s"] - sum(one["own_cpu_s"] for one in ranks))
-    share = others_s / (first["wall_s"] * (os.cpu_count() or 1))
+    delay_share = max(one["delay_s"] / one["wall_s"] for one in ranks)
     return {
         "loss_per_step": [sum(step) / len(ranks) for step in zip(*(one["losses"] for one in ranks), strict=True)],
         "held_out_loss": first["held_out_loss"],
@@ -156,8 +201,9 @@ def summarise(ranks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "dtype": first["dtype"],
         "load": first["load"],
         "wall_s": first["wall_s"],
-        "others_share": round(share, 3),
-        "disturbed": share > OTHERS_LIMIT,
+        "others_share": round(others_s / (first["wall_s"] * (os.cpu_count() or 1)), 3),
+        "delay_share": round(delay_share, 4),
+        "disturbed": delay_share > DELAY_LIMIT,
     }
 
 
@@ -179,10 +225,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{len(scenarios)} scenarios, {len(pairs)} pairs in {args.out}", flush=True)
     try:
         about = {"machine": describe_machine(), "versions": ask_versions(args.python)}
-        for _ in range(N_ATTEMPTS):
-            for scenario, number in pairs:
+        with contextlib.closing(Program(args.python)) as program:
+            for scenario, number in pairs * N_ATTEMPTS:
                 if attempt := needs_attempt(args.out, scenario, number):
-                    record_pair(args, scenario, number, attempt, about)
+                    record_pair(args, program, scenario, number, attempt, about)
     except RecordingError as error:
         print(error, file=sys.stderr)
         return 3

@@ -1,9 +1,11 @@
 """The recorded program: the predictions' training with a batch, a loss and a memory that a contract can speak of.
 
-    python workload.py PLAN RANK
+    python workload.py < plans
 
-`record` starts one process a rank for one run; each writes its trace and what else it saw. Needs PyTorch, which the
-package itself does not. Model, saver and costs are those of `benchmarks.predictions.workload`.
+`record` starts it once and writes a plan a run. For each, it forks a fresh process a rank, before PyTorch has done
+anything but be imported: on busy cores importing takes ten times as long as a run. Each rank writes its trace and
+what else it saw. Needs PyTorch, which the package itself does not. Model, saver and costs are those of
+`benchmarks.predictions.workload`.
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +44,7 @@ LEARNING_RATE = 0.002
 SIGNAL = 12.0  # of a row's class, over noise of 1: seventeen steps learn most of it
 N_HELD_OUT = 256
 BYTES_PER_KIB = 1024
+RUN_LIMIT_S = 60.0  # a run takes about two seconds
 
 
 class Store:
@@ -182,6 +187,12 @@ class Training:
             return float(self.measure_loss(self.model.module(rows), labels).item())
 
 
+def read_delay_s() -> float:
+    """Read how long this process's threads have been ready to run while no core was free, from the scheduler."""
+    files = Path("/proc/self/task").glob("*/schedstat")  # time run, time waited (both ns), and turns
+    return sum(int(file.read_text().split()[1]) for file in files) / 1e9
+
+
 def record_run(plan: dict[str, Any], rank: int) -> dict[str, Any]:
     """Record one run of one configuration on this rank.
 
@@ -190,14 +201,16 @@ def record_run(plan: dict[str, Any], rank: int) -> dict[str, Any]:
         rank: of this process.
 
     Returns:
-        What the trace does not hold: losses, peak memory (bytes), the machine's load and who caused it (seconds).
+        What the trace does not hold: losses, peak memory (bytes), the machine's load, who caused it, and how long this
+        rank waited for a core (seconds).
     """
-    setting, seed = parse_setting(plan["runs"][0]), plan["seed"]
+    setting, seed = parse_setting(plan["setting"]), plan["seed"]
     n_steps = plan["n_warmup"] + plan["n_recorded"]
     training = Training(setting, rank, n_steps, seed)
     load = os.getloadavg()[0]
     dist.barrier()
     start_s, own_s, machine_s = time.perf_counter(), read_own_busy_s(), read_machine_busy_s()
+    delay_s = read_delay_s()
     with profile(
         activities=[ProfilerActivity.CPU],
         schedule=schedule(wait=0, warmup=plan["n_warmup"], active=plan["n_recorded"], repeat=1),
@@ -210,6 +223,7 @@ def record_run(plan: dict[str, Any], rank: int) -> dict[str, Any]:
         "wall_s": round(time.perf_counter() - start_s, 3),
         "own_cpu_s": round(read_own_busy_s() - own_s, 3),
         "machine_cpu_s": round(read_machine_busy_s() - machine_s, 3),
+        "delay_s": round(read_delay_s() - delay_s, 4),
         "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * BYTES_PER_KIB,
         "losses": losses[plan["n_warmup"] :],
         "held_out_loss": training.measure_held_out(seed),
@@ -222,6 +236,8 @@ def record_run(plan: dict[str, Any], rank: int) -> dict[str, Any]:
 def main(plan: dict[str, Any], rank: int) -> None:
     """Record the run of a plan, and write down what this rank saw."""
     torch.set_num_threads(1)
+    if plan["realtime"]:  # threads that start later inherit it
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     dist.init_process_group("gloo", init_method=f"file://{plan['store']}", rank=rank, world_size=N_RANKS)
     seen = record_run(plan, rank)
     dist.barrier()  # both traces are written
@@ -229,5 +245,52 @@ def main(plan: dict[str, Any], rank: int) -> None:
     dist.destroy_process_group()
 
 
+def start_rank(plan: dict[str, Any], rank: int) -> int:
+    """Start the process of a rank, and return its id; what it says goes to a file in the plan's folder."""
+    process = os.fork()
+    if process:
+        return process
+    status = 1
+    try:
+        with (Path(plan["folder"]) / f"said-{rank}.txt").open("w") as said:
+            os.dup2(said.fileno(), 1)
+            os.dup2(said.fileno(), 2)
+        main(plan, rank)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+        raise
+    finally:  # a child ends here, and never goes on with its parent's loop
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def run_plan(plan: dict[str, Any]) -> str:
+    """Run the ranks of a plan, and return the last words of one that failed; empty where all went well."""
+    ranks = {start_rank(plan, rank): rank for rank in range(N_RANKS)}
+    end_s = time.monotonic() + RUN_LIMIT_S
+    first = None
+    while ranks:
+        process, status = os.waitpid(-1, os.WNOHANG)
+        if process:
+            rank = ranks.pop(process)
+            first = rank if status and first is None else first
+        else:
+            time.sleep(0.05)
+        if first is not None or time.monotonic() > end_s:  # its peer would wait for it
+            for other in ranks:
+                os.kill(other, signal.SIGKILL)
+        if time.monotonic() > end_s and first is None:
+            return "it did not end in time"
+    return "" if first is None else (Path(plan["folder"]) / f"said-{first}.txt").read_text(errors="replace")[-1500:]
+
+
+def serve() -> None:
+    """Run every plan that comes in, a line each, and answer each with a line: a failure, or an empty text."""
+    for line in sys.stdin:
+        print(json.dumps(run_plan(json.loads(line))), flush=True)
+
+
 if __name__ == "__main__":
-    main(json.loads(Path(sys.argv[1]).read_text()), int(sys.argv[2]))
+    serve()

@@ -46,6 +46,8 @@ def seen(**parts: Any) -> dict[str, Any]:
         "attempt": 1,
         "disturbed": False,
         "others_share": 0.02,
+        "delay_share": 0.07,
+        "realtime": True,
         "started": "2026-01-01T00:00:00+00:00",
         "seed": 0,
         "batch_per_rank": 16,
@@ -156,20 +158,21 @@ def test_a_pair_is_recorded_again_when_one_run_is_missing_or_was_disturbed(tmp_p
     assert needs_attempt(tmp_path, wanted, 1) == 0
 
 
-def test_losses_are_means_over_the_ranks_and_others_are_what_neither_rank_used(monkeypatch: Any) -> None:
-    """Four core-seconds passed on two cores; the ranks used 1.5 of the 2.5 busy ones, so others used a quarter."""
+def test_a_rank_that_waited_long_for_a_core_makes_the_run_a_disturbed_one(monkeypatch: Any) -> None:
+    """Half of rank 1's two seconds. Of four core-seconds 2.5 were used, 1.5 by the ranks, so a quarter by others."""
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     rank = {"held_out_loss": 1.0, "dtype": "float32", "load": 0.1, "wall_s": 2.0, "machine_cpu_s": 2.5}
     ranks = [
-        rank | {"own_cpu_s": 1.0, "peak_rss_bytes": 5, "losses": [2.0, 1.0]},
-        rank | {"own_cpu_s": 0.5, "peak_rss_bytes": 7, "losses": [4.0, 2.0]},
+        rank | {"own_cpu_s": 1.0, "delay_s": 0.01, "peak_rss_bytes": 5, "losses": [2.0, 1.0]},
+        rank | {"own_cpu_s": 0.5, "delay_s": 1.0, "peak_rss_bytes": 7, "losses": [4.0, 2.0]},
     ]
 
     found = summarise(ranks)
 
     assert found["loss_per_step"] == [3.0, 1.5]
     assert found["peak_rss_bytes"] == 7
-    assert (found["others_share"], found["disturbed"]) == (0.25, True)
+    assert (found["others_share"], found["delay_share"], found["disturbed"]) == (0.25, 0.5, True)
+    assert not summarise(ranks[:1])["disturbed"]
 
 
 # --- records -----------------------------------------------------------------------------------------------
