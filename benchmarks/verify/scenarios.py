@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SCENARIOS = Path(__file__).with_name("scenarios.toml")
 SIDES = ("before", "after")
 _NEEDED = {"name", "says", "verdict", "part", "pairs", *SIDES}
-OTHER_VERDICTS = ("few", "without_items", "limit", "limited")
+OTHER_VERDICTS = ("few", "without_items", "limit", "limited", "moved_to")
 _KNOWN = _NEEDED | {*OTHER_VERDICTS, "same_outputs"}
 
 
@@ -31,6 +31,7 @@ class Scenario:
         without_items: expected where the records after the change say neither items nor batch nor shapes; empty where
             nothing is.
         limit, limited: a limit, and the verdict that is expected under it; empty where nothing is.
+        moved_to: where the wait is afterwards; empty where it has not moved.
         same_outputs: the change must leave the loss of every step what it was.
         part: the object that the change was aimed at.
         pairs: of runs to record.
@@ -44,6 +45,7 @@ class Scenario:
     without_items: str
     limit: str
     limited: str
+    moved_to: str
     same_outputs: bool
     part: str
     pairs: int
