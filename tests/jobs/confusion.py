@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 PAGE = Path(__file__).parents[2] / "docs" / "concepts" / "how-good-are-findings.md"
+CRASH = "crash"
 BEGIN, END = "<!-- generated: tests.jobs.confusion -->", "<!-- end of generated -->"
 
 
@@ -32,11 +33,16 @@ def report_of(folder: Path) -> dict[str, Any]:
 
 
 def judge_seed(seed: int) -> Verdict:
-    """Draw a job, report on it, and judge the report."""
+    """Draw a job, report on it, and judge the report; a report that crashes names nothing, and is wrong."""
     job = draw(seed)
     with tempfile.TemporaryDirectory(prefix="longpole-job-") as folder:
         write(job, Path(folder))
-        return judge(job, report_of(Path(folder)))
+        try:
+            document = report_of(Path(folder))
+        except Exception as error:  # noqa: BLE001 (whatever it is, the other jobs are judged all the same)
+            sys.stderr.write(f"seed {seed}: {type(error).__name__}: {error}\n")
+            document = {"findings": [{"id": "crash", "cause": CRASH, "ranks": []}], "long_pole": "crash"}
+        return judge(job, document)
 
 
 def judge_all(seeds: Iterable[int], processes: int = 2) -> list[Verdict]:
