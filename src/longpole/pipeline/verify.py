@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import os
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,7 +19,7 @@ from longpole.advice.verify.judge import Question, judge
 from longpole.advice.verify.limits import parse_limit
 from longpole.advice.verify.part import parse_part
 from longpole.advice.verify.prediction import Forecast
-from longpole.errors import InputError, UsageError
+from longpole.errors import InputError, NotATraceError, UsageError
 from longpole.pipeline.reading import ReportOptions, choose_ranks, package_version, read_digests, selection_of
 from longpole.pipeline.run_records import ItemsOfUnit, make_record, read_record
 from longpole.records.ledger import Unknown
@@ -222,6 +223,9 @@ def _read(
     except UsageError as error:
         msg = f"{side}: {error}{_ONE_RUN if '--job' in str(error) else ''}"
         raise UsageError(msg) from None
+    except NotATraceError as error:
+        msg = f"{side}: {error}, or a run record (longpole.record/1)"
+        raise NotATraceError(msg) from None
     except InputError as error:
         msg = f"{side}: {error}"
         raise InputError(msg) from None
@@ -231,10 +235,12 @@ def _read(
 
 
 def is_record(path: str) -> bool:
-    """Tell whether a path is a run record, by its first bytes."""
+    """Tell whether a path is a run record, by its first and last bytes: keys stand in any order."""
     try:
         with Path(path).open("rb") as file:
-            return looks_like_record(file.read(_HEAD_BYTES))
+            head = file.read(_HEAD_BYTES)
+            file.seek(-min(_HEAD_BYTES, file.seek(0, os.SEEK_END)), os.SEEK_END)
+            return looks_like_record(head, file.read(_HEAD_BYTES))
     except OSError:
         return False
 

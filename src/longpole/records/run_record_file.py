@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _FIELD: Final = re.compile(r"^(?P<what>.*?)(?: - at `(?P<field>[^`]*)`)?$", re.DOTALL)
 _HINT: Final = "docs/reference/run-record.md describes the format"
-HEAD: Final = re.compile(rb'^\s*\{.*?"schema"\s*:\s*"longpole\.record/', re.DOTALL)
-"""What a record begins with, where `schema` stands near its beginning."""
+_MARK: Final = re.compile(rb'"schema"\s*:\s*"longpole\.record/')
+_MARK_OF_BYTES: Final = b"\xef\xbb\xbf"  # of UTF-8, which some editors write
 
 
 def encode_record(record: RunRecord) -> bytes:
@@ -42,6 +42,7 @@ def decode_record(data: bytes, path: str) -> RunRecord:
     Raises:
         InputError: It is no JSON, of another version, or a field is wrong: file and field are named.
     """
+    data = data.removeprefix(_MARK_OF_BYTES)
     try:
         version = msgspec.json.decode(data, type=_Version).schema
     except msgspec.ValidationError:
@@ -65,9 +66,10 @@ def decode_record(data: bytes, path: str) -> RunRecord:
     return record
 
 
-def looks_like_record(head: bytes) -> bool:
-    """Tell by its first bytes whether a file means to be a run record, of whatever version."""
-    return HEAD.match(head) is not None
+def looks_like_record(head: bytes, tail: bytes = b"") -> bool:
+    """Tell by its first and last bytes whether a file means to be a run record, of whatever version."""
+    begins = head.removeprefix(_MARK_OF_BYTES).lstrip().startswith(b"{")
+    return begins and any(_MARK.search(part) is not None for part in (head, tail))
 
 
 class _Version(msgspec.Struct):

@@ -102,6 +102,7 @@ def test_numbers_that_json_cannot_hold_are_refused() -> None:
     [
         (b'{"schema":"longpole.record/1"', True),
         (b' \n{ "label": "x", "schema" : "longpole.record/7"', True),
+        (b'\xef\xbb\xbf{"schema":"longpole.record/1"', True),
         (b'{"schemaVersion": 1, "traceEvents": []', False),
         (b'{"schema":"longpole.report/1"', False),
         (b"PK\x03\x04", False),
@@ -109,6 +110,13 @@ def test_numbers_that_json_cannot_hold_are_refused() -> None:
 )
 def test_a_record_is_told_by_its_first_bytes(head: bytes, is_one: bool) -> None:
     assert looks_like_record(head) is is_one
+
+
+def test_keys_stand_in_any_order_and_a_byte_order_mark_is_passed_over() -> None:
+    late = json.dumps({"units": LEAST["units"], "schema": LEAST["schema"]}).encode()
+    assert decode_record(b"\xef\xbb\xbf" + late, "a.json").counted()
+    assert looks_like_record(late[:20], late[-30:])
+    assert not looks_like_record(b"[" + late, b"")
 
 
 def test_units_that_are_left_out_do_not_count() -> None:
