@@ -249,6 +249,19 @@ def test_real_traces_of_one_job_are_compared(corpus: Path, capsys: pytest.Captur
     assert grown["waiting:all_reduce"] < 0
 
 
+def test_a_candidate_is_predicted_on_the_traces_before(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Workers were added to the loader: `input.prefetch` names the part, and its replay stands beside what came."""
+    single = corpus / "own-torch-cpu" / "kineto" / "single"
+    pair = [str(single / f"dl_workers{workers}.pt.trace.json.gz") for workers in (0, 2)]
+    _, out, _ = run([*pair, "--candidate", "input.prefetch", "--no-cache", "--json", "-"], capsys)
+    document = json.loads(out)
+    assert document["part"]["part"] == "input"
+    assert document["part"]["change_ns"] < 0
+    assert document["predicted"]["changes"] == ["--prefetch input"]
+    assert document["predicted"]["predicted"] < -0.2
+    assert document["predicted"]["measured"] == document["effect"]["estimate"]
+
+
 def test_real_traces_of_two_jobs_are_not_comparable(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kineto = corpus / "own-torch-cpu" / "kineto"
     code, out, _ = run([str(kineto / "ddp2_balanced"), str(kineto / "ddp2_sweep"), "--no-cache", "--json", "-"], capsys)
