@@ -9,14 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from longpole.timeline.tables import DeviceTable, FlowTable, HostTable, SyncTable
+from longpole.timeline.tables import DeviceTable, FlowTable, HostTable, MemoryTable, SyncTable
 from tools.generated_part import replace_part
 
 if TYPE_CHECKING:
     from longpole.timeline.columns import Column
 
 PAGE: Final = Path("docs/reference/columns.md")
-TABLES: Final = (HostTable, DeviceTable, FlowTable, SyncTable)
+TABLES: Final = (HostTable, DeviceTable, FlowTable, SyncTable, MemoryTable)
 
 
 def render_tables() -> str:
@@ -29,7 +29,9 @@ def render_page(page: str) -> str:
     return replace_part(page, "columns", render_tables())
 
 
-def _render_table(table: type[HostTable] | type[DeviceTable] | type[FlowTable] | type[SyncTable]) -> str:
+def _render_table(
+    table: type[HostTable] | type[DeviceTable] | type[FlowTable] | type[SyncTable] | type[MemoryTable],
+) -> str:
     head = "| column | type | none is | meaning |\n| --- | --- | --- | --- |"
     rows = [_render_row(column) for column in table._columns]  # noqa: SLF001 - the specification is the table's own
     return "\n".join([f"### `{table.__name__}`\n\n{table.__doc__}\n", head, *rows])

@@ -12,6 +12,7 @@ from longpole.analyses.evidence import Evidence, check_evidence, empty_units
 from longpole.analyses.host_row import host_row, operator_time
 from longpole.analyses.idle import find_gaps, idle_pieces
 from longpole.analyses.ledger import unit_ledgers, unit_stages
+from longpole.analyses.memory import rank_memory
 from longpole.analyses.modules import module_rows
 from longpole.analyses.name_book import OBJECT_CODE, STAGE_CODE, NameBook
 from longpole.analyses.one_offs import find_one_offs, setup_rows
@@ -166,6 +167,7 @@ def _digest(rank: _Rank, device_rows: list[DeviceRow]) -> RankDigest:
         withheld=rank.evidence.verdict_withheld,
         group_sizes=sorted({c.group_size for c in timeline.collectives if c.group_size}),
         instances=_instances(rank, device_rows),
+        memory=rank_memory(timeline, units, rank.bounds_ns),
     )
 
 

@@ -9,10 +9,11 @@ import msgspec
 from longpole.records.collectives import ComputeOverlap
 from longpole.records.instances import Instances
 from longpole.records.ledger import Ledger, StageTime, Unknown
+from longpole.records.memory import RankMemory
 from longpole.records.tables import ActivityRow, CopyRow, GapRow, KernelRow, ModuleRow, OperatorRow
 from longpole.timeline.integrity import Finding
 
-DIGEST_VERSION: Final = 2
+DIGEST_VERSION: Final = 3
 
 
 class DeviceSpan(msgspec.Struct):
@@ -81,6 +82,7 @@ class RankDigest(msgspec.Struct):
         withheld: Why no bottleneck can be named, empty where one can.
         graph: Name of the file that keeps its graph, empty where none was built.
         instances: Its collective and point-to-point operations, ordered by start.
+        memory: What its devices and the host held; empty where the profiler did not record memory.
     """
 
     version: int
@@ -107,3 +109,4 @@ class RankDigest(msgspec.Struct):
     group_sizes: list[int]
     graph: str = ""
     instances: Instances = msgspec.field(default_factory=Instances.empty)
+    memory: list[RankMemory] = []

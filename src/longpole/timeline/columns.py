@@ -8,6 +8,7 @@ from typing import Final
 
 NONE_ID: Final = -1  # correlation, external id, launch: the row has none
 NONE_NS: Final = -(1 << 62)  # a time that was not recorded
+NONE_BYTES: Final = -(1 << 62)  # an amount of memory that was not recorded
 
 
 class Kind(IntEnum):
@@ -101,5 +102,14 @@ SYNC_COLUMNS: Final = (
     Column("waited_stream", "int64", "-1", "Stream on which the event that is waited for was recorded."),
     Column("correlation", "int64", "-1", "Id shared with the call that waits, or that makes a stream wait."),
     Column("record", "int64", "-1", "Correlation of the call that recorded the event."),
+    Column("event", "uint32", "", "Number of the event in its file, from 0."),
+)
+
+MEMORY_COLUMNS: Final = (
+    Column("time_ns", "int64", "", "When, in ns since the file's base time, on the host's clock."),
+    Column("device", "int32", "-1", "Device whose memory it is; none for the host's."),
+    Column("size_bytes", "int64", "", "Bytes that were allocated; given back where it is negative."),
+    Column("allocated_bytes", "int64", "-(1 << 62)", "Allocated in all, afterwards."),
+    Column("reserved_bytes", "int64", "-(1 << 62)", "Taken from the driver in all, afterwards."),
     Column("event", "uint32", "", "Number of the event in its file, from 0."),
 )

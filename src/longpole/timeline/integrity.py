@@ -28,6 +28,8 @@ CODES: Final[dict[str, str]] = {
     "event.no_timestamp": "events without a usable timestamp",
     "event.no_duration": "complete events without a usable duration",
     "event.negative_duration": "events that end before they start",
+    "event.memory_unusable": "memory events that do not say how much of what changed",
+    "event.memory_contradicts": "memory events whose total contradicts the ones before and behind",
     "event.unmatched_end": "end events without a begin event",
     "event.unfinished": "begin events without an end event",
     "event.no_rank": "events of a merged file whose process names no rank",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 
 from longpole.errors import InvariantError
-from longpole.timeline.columns import DEVICE_COLUMNS, FLOW_COLUMNS, HOST_COLUMNS, SYNC_COLUMNS
+from longpole.timeline.columns import DEVICE_COLUMNS, FLOW_COLUMNS, HOST_COLUMNS, MEMORY_COLUMNS, SYNC_COLUMNS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -132,6 +132,23 @@ class SyncTable(_Table):
     event: NDArray[np.uint32]
 
     _columns = SYNC_COLUMNS
+
+    def __post_init__(self) -> None:
+        self._check()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTable(_Table):
+    """What was allocated and given back, on devices and on the host; ordered by time, then event number."""
+
+    time_ns: Ints
+    device: Codes
+    size_bytes: Ints
+    allocated_bytes: Ints
+    reserved_bytes: Ints
+    event: NDArray[np.uint32]
+
+    _columns = MEMORY_COLUMNS
 
     def __post_init__(self) -> None:
         self._check()

@@ -9,7 +9,7 @@ import numpy as np
 
 from longpole.timeline.columns import HOST_KINDS
 from longpole.timeline.intervals import Intervals, reach_in_groups
-from longpole.timeline.tables import SyncTable
+from longpole.timeline.tables import MemoryTable, SyncTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -82,6 +82,8 @@ class Timeline:
         device_names: Model of each device, as far as the header says.
         environment: Versions and profiler options; never secrets.
         syncs: What rows of synchronisation say; the rows themselves stand aside.
+        memory: Allocations and releases; empty where the profiler did not record them.
+        device_bytes: Memory of each device, as far as the header says.
     """
 
     identity: Identity
@@ -104,6 +106,8 @@ class Timeline:
     environment: dict[str, Any] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     syncs: SyncTable = field(default_factory=SyncTable.empty)
+    memory: MemoryTable = field(default_factory=MemoryTable.empty)
+    device_bytes: dict[int, int] = field(default_factory=dict)
 
     def devices(self) -> list[int]:
         """Return the devices that have spans, ascending."""

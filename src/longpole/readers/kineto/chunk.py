@@ -15,9 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import numpy as np
 
-from longpole.readers.kineto.event import KIND_OF_CATEGORY, Event, EventArgs, ExactEvent
+from longpole.readers.kineto.event import (
+    KIND_OF_CATEGORY,
+    Event,
+    EventArgs,
+    ExactEvent,
+    ExactMemoryEvent,
+    MemoryArgs,
+    MemoryEvent,
+)
 from longpole.readers.kineto.times import InexactTimesError, parse_text, parse_us
-from longpole.timeline.columns import NONE_ID, NONE_NS, Kind
+from longpole.timeline.columns import NONE_BYTES, NONE_ID, NONE_NS, Kind
 from longpole.timeline.shapes import count_elements
 
 if TYPE_CHECKING:
@@ -25,13 +33,32 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_DECODER: Final = msgspec.json.Decoder(list[Event])
-_EXACT_DECODER: Final = msgspec.json.Decoder(list[ExactEvent])
-_ONE_DECODER: Final = msgspec.json.Decoder(Event)
-_ONE_EXACT_DECODER: Final = msgspec.json.Decoder(ExactEvent)
+# By whether times are left as text, and whether there are memory events.
+_DECODERS: Final[dict[tuple[bool, bool], msgspec.json.Decoder[Any]]] = {
+    (False, False): msgspec.json.Decoder(list[Event]),
+    (True, False): msgspec.json.Decoder(list[ExactEvent]),
+    (False, True): msgspec.json.Decoder(list[MemoryEvent]),
+    (True, True): msgspec.json.Decoder(list[ExactMemoryEvent]),
+}
+_ONE_DECODERS: Final[dict[tuple[bool, bool], msgspec.json.Decoder[Any]]] = {
+    (False, False): msgspec.json.Decoder(Event),
+    (True, False): msgspec.json.Decoder(ExactEvent),
+    (False, True): msgspec.json.Decoder(MemoryEvent),
+    (True, True): msgspec.json.Decoder(ExactMemoryEvent),
+}
 
-SKIP_REASONS: Final = ("not_an_object", "no_phase", "no_timestamp", "no_duration", "negative_duration")
+SKIP_REASONS: Final = (
+    "not_an_object",
+    "no_phase",
+    "no_timestamp",
+    "no_duration",
+    "negative_duration",
+    "memory_unusable",
+)
 _UNREAD_PHASES: Final = frozenset("iIRCbenNODPpvVScFabgGmMT()")  # instants, counters, async and object events
+_INSTANTS: Final = ("i", "I")
+_MEMORY: Final = "[memory]"
+_MEMORY_MARK: Final = b'"[memory]"'
 _FLOW_ENDS: Final = {"s": False, "t": True, "f": True}
 
 
@@ -55,6 +82,8 @@ class Chunk:
         sync: Columns of synchronisation rows: row (into span), device, stream, waited_stream, record.
         sparse: Rare values of spans: field name -> (row, code into texts).
         flow: Columns of arrows: id, time_ns, track, is_target, category.
+        memory: Columns of memory events: time_ns, track, device_type, device, allocated_bytes, reserved_bytes,
+            size_bytes, event; NONE_BYTES for a total that is not written.
         begin_end: Begin and end events: (is_end, event, time_ns, track, name, category).
         metadata: (event, name, pid, tid, value) of process and thread names and labels.
         collectives: (row, args) of spans that describe a collective.
@@ -72,6 +101,7 @@ class Chunk:
     sync: dict[str, NDArray[Any]] = field(default_factory=dict)
     sparse: dict[str, tuple[NDArray[np.int64], NDArray[np.int32]]] = field(default_factory=dict)
     flow: dict[str, NDArray[Any]] = field(default_factory=dict)
+    memory: dict[str, NDArray[Any]] = field(default_factory=dict)
     begin_end: list[tuple[bool, int, int, int, int, int]] = field(default_factory=list)
     metadata: list[tuple[int, str, Any, Any, str]] = field(default_factory=list)
     collectives: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
@@ -90,16 +120,17 @@ def decode_chunk(body: bytes, *, exact: bool) -> Chunk:
         msgspec.DecodeError: The stretch is not valid JSON; recover it first.
     """
     text = b"[" + body.strip(b" \t\r\n,") + b"]"
+    with_memory = _MEMORY_MARK in text
     # Events refer to nothing but text and numbers: a collector would search them for cycles in vain.
     collecting = gc.isenabled()
     gc.disable()
     try:
         if not exact:
             try:
-                return _to_columns(_DECODER.decode(text), exact=False)
+                return _to_columns(_DECODERS[False, with_memory].decode(text), exact=False, with_memory=with_memory)
             except InexactTimesError:
                 pass
-        return _to_columns(_EXACT_DECODER.decode(text), exact=True)
+        return _to_columns(_DECODERS[True, with_memory].decode(text), exact=True, with_memory=with_memory)
     finally:
         if collecting:
             gc.enable()
@@ -107,16 +138,17 @@ def decode_chunk(body: bytes, *, exact: bool) -> Chunk:
 
 def decode_elements(elements: Iterable[bytes], *, exact: bool) -> Chunk:
     """Decode elements that were recovered one by one; what is no event is counted, never fatal."""
-    decoder = _ONE_EXACT_DECODER if exact else _ONE_DECODER
-    events: list[Event | ExactEvent | None] = []
     kept = list(elements)
+    with_memory = any(_MEMORY_MARK in element for element in kept)
+    decoder = _ONE_DECODERS[exact, with_memory]
+    events: list[Event | ExactEvent | None] = []
     for element in kept:
         try:
             events.append(decoder.decode(element))
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             events.append(_salvage(element, exact=exact))
     try:
-        return _to_columns(events, exact=exact)
+        return _to_columns(events, exact=exact, with_memory=with_memory)
     except InexactTimesError:
         return decode_elements(kept, exact=True)
 
@@ -126,12 +158,12 @@ def _salvage(element: bytes, *, exact: bool) -> Event | ExactEvent | None:
     try:
         fields = msgspec.json.decode(element, type=dict[str, msgspec.Raw])
         fields.pop("args", None)
-        return (_ONE_EXACT_DECODER if exact else _ONE_DECODER).decode(msgspec.json.encode(fields))
+        return _ONE_DECODERS[exact, False].decode(msgspec.json.encode(fields))
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
 
 
-def _to_columns(events: Sequence[Any], *, exact: bool) -> Chunk:
+def _to_columns(events: Sequence[Any], *, exact: bool, with_memory: bool) -> Chunk:
     """Sort events by phase, in bulk: there are millions, and each pass over them in Python counts."""
     chunk = Chunk(len(events), exact=exact)
     phases = Numbering()
@@ -160,6 +192,9 @@ def _to_columns(events: Sequence[Any], *, exact: bool) -> Chunk:
     _add_flows(chunk, numbers, _chosen(events, arrows))
     ends = np.sort(np.concatenate(edges)) if edges else np.empty(0, np.intp)
     _add_edges(chunk, numbers, _chosen(events, ends), ends.tolist())
+    if with_memory:
+        instants = np.flatnonzero(np.isin(codes, [code for phase, code in phases.items() if phase in _INSTANTS]))
+        _add_memory(chunk, numbers, events, instants)
     chunk.names = [_text(key) for key in numbers.name]
     chunk.tracks = [(_plain(pid), _plain(tid)) for pid, tid in numbers.track]
     chunk.categories = [_text(key) for key in numbers.category]
@@ -393,6 +428,70 @@ def _add_edges(chunk: Chunk, numbers: _Numbers, events: Sequence[Any], places: l
         else:
             is_end = events[row].ph == "E"
             chunk.begin_end.append((is_end, place, time_ns[row], tracks[row], names[row], categories[row]))
+
+
+def _add_memory(chunk: Chunk, numbers: _Numbers, events: Sequence[Any], instants: NDArray[np.intp]) -> None:
+    """Keep the memory events among instant events; those that do not say how much of what changed are counted."""
+    places = np.array([place for place in instants.tolist() if events[place].name == _MEMORY], np.intp)
+    chosen = _chosen(events, places)
+    args = [event.args or _NO_MEMORY_ARGS for event in chosen]
+    allocated, reserved = [arg.allocated for arg in args], [arg.reserved for arg in args]
+    columns: dict[str, NDArray[Any]] = {
+        "time_ns": _times([event.ts for event in chosen], exact=chunk.exact),
+        "track": _tracks(numbers, chosen),
+        "device_type": _amounts([arg.memory_type for arg in args]),
+        "device": _amounts([arg.memory_device for arg in args]),
+        "allocated_bytes": _amounts(allocated),
+        "reserved_bytes": _amounts(reserved),
+        "size_bytes": _amounts([arg.changed for arg in args]),
+        "event": places.astype(np.uint32),
+    }
+    no_time = columns["time_ns"] == NONE_NS
+    unusable = (columns["size_bytes"] == NONE_BYTES) | (columns["device_type"] < 0)
+    unusable |= (columns["device_type"] > 0) & ((columns["device"] < 0) | (columns["device"] > _DEVICE_MAX))
+    unusable |= (columns["allocated_bytes"] < 0) & _written(allocated)
+    unusable |= (columns["reserved_bytes"] < 0) & _written(reserved)
+    for reason, mask in (("no_timestamp", no_time), ("memory_unusable", unusable & ~no_time)):
+        if mask.any():
+            chunk.skipped.setdefault(reason, []).extend(places[mask].tolist())
+    usable = ~(no_time | unusable)
+    chunk.memory = {name: column[usable] for name, column in columns.items()}
+
+
+_NO_MEMORY_ARGS: Final = MemoryArgs()
+_DEVICE_MAX: Final = 1 << 16
+
+
+def _written(values: Sequence[Any]) -> NDArray[np.bool_]:
+    return np.fromiter((value is not None for value in values), np.bool_, len(values))
+
+
+def _amounts(values: Sequence[Any]) -> NDArray[np.int64]:
+    """Return `[N]` int64 of amounts, which may be negative; NONE_BYTES for what is none or absurd."""
+    if set(map(type, values)) <= {int}:
+        try:
+            found = np.fromiter(values, np.int64, len(values))
+        except OverflowError:
+            pass
+        else:
+            return np.where(np.abs(found) < _AMOUNT_MAX, found, NONE_BYTES)
+    return np.fromiter(map(_amount, values), np.int64, len(values))
+
+
+_AMOUNT_MAX: Final = 1 << 56
+
+
+def _amount(value: Any) -> int:
+    if isinstance(value, str):
+        try:
+            value = int(value)
+        except ValueError:
+            return NONE_BYTES
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= _AMOUNT_MAX:
+        return NONE_BYTES
+    return value
 
 
 def _add_metadata(chunk: Chunk, number: int, event: Any) -> None:

@@ -60,6 +60,12 @@ class Complaints:
         message = f"{len(rows):,} {CODES[code]}, the first one {name[:80]!r} (event {event:,})"
         self._add(code, severity, len(rows), Example(self.path, event), message + remark, voids)
 
+    def events(self, code: str, severity: Severity, events: NDArray[np.uint32]) -> None:
+        """Complain of events that are no spans, if there are any."""
+        if len(events):
+            message = f"{len(events):,} {CODES[code]}, the first one event {events[0]:,}"
+            self._add(code, severity, len(events), Example(self.path, int(events[0])), message, [])
+
     def edges(self, paired: Paired) -> None:
         """Complain of begin and end events without a partner."""
         for code, events in (("event.unmatched_end", paired.extra_ends), ("event.unfinished", paired.unfinished)):

@@ -54,6 +54,19 @@ class EventArgs(msgspec.Struct, gc=False):
     event_record: Any = msgspec.field(default=None, name="wait_on_cuda_event_record_corr_id")
 
 
+class MemoryArgs(EventArgs, gc=False):
+    """The same, of stretches that hold memory events (formats.md B.3): no other trace pays for their fields.
+
+    In 2021 there were no totals, and device types are PyTorch's (`c10/core/DeviceType.h`: CPU 0, CUDA 1, HIP 6).
+    """
+
+    allocated: Any = msgspec.field(default=None, name="Total Allocated")
+    reserved: Any = msgspec.field(default=None, name="Total Reserved")
+    changed: Any = msgspec.field(default=None, name="Bytes")
+    memory_device: Any = msgspec.field(default=None, name="Device Id")
+    memory_type: Any = msgspec.field(default=None, name="Device Type")
+
+
 class Event(msgspec.Struct, gc=False):
     """One element of `traceEvents` whose times need no more digits than a double has."""
 
@@ -80,6 +93,18 @@ class ExactEvent(msgspec.Struct, gc=False):
     dur: msgspec.Raw = msgspec.Raw()
     id: Any = None
     args: EventArgs | None = None
+
+
+class MemoryEvent(Event, gc=False):
+    """An element of a stretch that holds memory events."""
+
+    args: MemoryArgs | None = None
+
+
+class ExactMemoryEvent(ExactEvent, gc=False):
+    """The same, with the times left as text."""
+
+    args: MemoryArgs | None = None
 
 
 # Category, in lower case -> kind. Kineto's own list is ActivityType in libkineto; capitalised names are from 2021.

@@ -13,6 +13,7 @@ from longpole.readers.kineto.credentials import redact
 from longpole.readers.kineto.identity import environment_of, find_identity, version_of
 from longpole.readers.kineto.kinds import row_kinds
 from longpole.readers.kineto.links import link_launches
+from longpole.readers.kineto.memory import device_bytes, memory_table
 from longpole.readers.kineto.merged import find_shares
 from longpole.readers.kineto.place import place
 from longpole.readers.kineto.rows import Rows
@@ -120,6 +121,7 @@ def _timeline(
     settings: Settings,
 ) -> Timeline:
     raw = rows.raw
+    recorded_by = rows.pids()
     place(rows, complaints, settings)
     host_rows = _host_order(rows, rows.of(HOST_KINDS))
     host = _host_table(rows, host_rows)
@@ -153,6 +155,8 @@ def _timeline(
         main_track=-1,
         device_type=_device_type(raw),
         device_names=_device_names(raw.header),
+        device_bytes=device_bytes(raw.header),
+        memory=memory_table(raw, recorded_by, (host, device), complaints),
         environment=environment_of(raw.header),
         findings=tuple(complaints.findings),
         syncs=_sync_table(rows),

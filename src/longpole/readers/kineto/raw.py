@@ -30,7 +30,7 @@ class RawTrace:
         n_events: Elements of the event list.
         n_documents: JSON documents in the file.
         names, tracks, categories, texts: What the codes of the columns stand for.
-        span, device, sync, flow: Columns, as in Chunk, over the whole file.
+        span, device, sync, flow, memory: Columns, as in Chunk, over the whole file.
         sparse: Rare values of spans: field name -> (row, code into texts).
         begin_end, metadata, collectives, skipped: As in Chunk.
     """
@@ -47,6 +47,7 @@ class RawTrace:
     device: dict[str, NDArray[Any]] = field(default_factory=dict)
     sync: dict[str, NDArray[Any]] = field(default_factory=dict)
     flow: dict[str, NDArray[Any]] = field(default_factory=dict)
+    memory: dict[str, NDArray[Any]] = field(default_factory=dict)
     sparse: dict[str, tuple[NDArray[np.int64], NDArray[np.int32]]] = field(default_factory=dict)
     begin_end: list[tuple[bool, int, int, int, int, int]] = field(default_factory=list)
     metadata: list[tuple[int, str, Any, Any, str]] = field(default_factory=list)
@@ -67,6 +68,7 @@ class Joiner:
         self._device: dict[str, _Column] = {}
         self._sync: dict[str, _Column] = {}
         self._flow: dict[str, _Column] = {}
+        self._memory: dict[str, _Column] = {}
         self._sparse: dict[str, list[tuple[NDArray[np.int64], NDArray[np.int32]]]] = {}
         self._n_spans = 0
 
@@ -81,6 +83,9 @@ class Joiner:
         chunk.span["event"] += np.uint32(first_event)
         _append(self._span, {key: common[key][col] if key in common else col for key, col in chunk.span.items()})
         _append(self._flow, {key: common[key][col] if key in common else col for key, col in chunk.flow.items()})
+        if chunk.memory:
+            own = {"track": track[chunk.memory["track"]], "event": chunk.memory["event"] + np.uint32(first_event)}
+            _append(self._memory, chunk.memory | own)
         for columns, part in ((self._device, chunk.device), (self._sync, chunk.sync)):
             _append(columns, {**part, "row": part["row"] + self._n_spans})
         for key, (row, code) in chunk.sparse.items():
@@ -101,7 +106,7 @@ class Joiner:
         raw = self.raw
         raw.names, raw.tracks = redact_all(list(self._name)), list(self._track)
         raw.categories, raw.texts = list(self._category), redact_all(list(self._text))
-        raw.span, raw.flow = _join(self._span), _join(self._flow)
+        raw.span, raw.flow, raw.memory = _join(self._span), _join(self._flow), _join(self._memory)
         raw.device, raw.sync = _join(self._device), _join(self._sync)
         for key, parts in self._sparse.items():
             raw.sparse[key] = (np.concatenate([row for row, _ in parts]), np.concatenate([code for _, code in parts]))

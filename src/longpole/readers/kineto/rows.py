@@ -41,6 +41,12 @@ class Rows:
     end_ns: NDArray[np.int64]
     mine: NDArray[np.bool_]
 
+    def pids(self) -> frozenset[Any] | None:
+        """Return the processes whose rows belong to the rank, None where all of the file's rows do."""
+        if self.mine.all():
+            return None
+        return frozenset(self.raw.tracks[track][0] for track in np.unique(self.raw.span["track"][self.mine]).tolist())
+
     def of(self, kinds: tuple[Kind, ...]) -> NDArray[np.int64]:
         """Return the rows of some kinds that are still in, ascending."""
         return np.flatnonzero(np.isin(self.kind, [int(kind) for kind in kinds]) & self.mine).astype(np.int64)
