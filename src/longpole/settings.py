@@ -125,6 +125,14 @@ class Settings:
             hides a finding.
         fragmentation_min_share: Memory is fragmented where this share of what is reserved is free and in pieces (our
             choice: less is what caching costs).
+        memory_full_share: Memory is all but full where this share of it is reserved (our choice: libraries hold the
+            rest).
+        leak_min_units: Memory grows where it rises from the end of one unit to the next at least so many ends long
+            (formats.md B.3).
+        leak_min_bytes: … by more than this per unit (formats.md B.3).
+        leak_min_share: … and by more than this share of what is allocated (formats.md B.3).
+        leak_host_min_bytes: The host's memory grows where every unit adds the same, from this much on (corpus: a kept
+            list of 128 kB a step; the host's totals count from the start of the record, so a share says nothing).
         regression_min_share: A change counts from this share of the time per item on (DESIGN 3.12).
         sync_many_per_unit: From so many blocking calls of one kind in a unit on they are many (our choice: a step reads
             its loss, its gradient norm and little else).
@@ -248,6 +256,11 @@ class Settings:
     gpu_work_min_share: float = 0.7
     acting_min_share: float = 0.2
     fragmentation_min_share: float = 0.2
+    memory_full_share: float = 0.9
+    leak_min_units: int = 4
+    leak_min_bytes: int = 1 << 20
+    leak_min_share: float = 0.001
+    leak_host_min_bytes: int = 1 << 16
     regression_min_share: float = 0.03
     sync_many_per_unit: int = 4
     sporadic_max_share: float = 0.5

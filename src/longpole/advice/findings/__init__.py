@@ -13,6 +13,7 @@ from longpole.advice.findings import (
     host_syncs,
     launch_bound,
     links,
+    memory,
     one_offs,
     pageable_copy,
     pauses,
@@ -39,5 +40,6 @@ RULES: Final[tuple[Rule, ...]] = (
     ranks_apart,
     checkpoints,
     writing,
+    memory,
 )
 """Every rule, in the order of the vocabulary."""
