@@ -123,7 +123,7 @@ def _with_long_pole(scene: Scene, findings: list[CauseFinding], costs: list[Pric
     least = scene.settings.long_pole_min_share
     steady = [finding for finding in findings if not finding.once]
     if sum(finding.cost_share for finding in steady) >= least:
-        return Diagnosis(findings, max(steady, key=lambda finding: finding.cost_share).id)
+        return Diagnosis(findings, steady[0].id)
     once = [(f, cost.share) for f, cost in zip(findings, costs, strict=True) if f.once]
     if once:
         pole, share = max(once, key=lambda pair: pair[1])

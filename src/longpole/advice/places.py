@@ -42,7 +42,8 @@ def span(view: RankView, row: int) -> Place:
     """Return a device row."""
     spans = view.graph.spans
     start_ns = int(view.device_start_ns[row])
-    name, stream = view.graph.names[int(spans.name[row])], view.graph.lane_names[int(spans.lane[row])]
+    stream = view.graph.lane_names[view.graph.n_tracks + int(spans.lane[row])]
+    name = view.graph.names[int(spans.name[row])]
     return Place(view.rank, name, view.on_run(start_ns), stream, unit_at(view, start_ns))
 
 

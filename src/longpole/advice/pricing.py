@@ -25,7 +25,7 @@ class Price:
         basis: `replay` or `ledger`.
         ceiling_ns: The most that its removal could buy per unit.
         weight_ns: What it costs on average over the recorded units, one-offs included: for the order of findings.
-        share: The cost, of a one-off its mean, as a share of the median period, or of the mean one where a mean is told.
+        share: The cost, of a one-off its mean, as a share of the median period; of the mean one where a mean is told.
     """
 
     cost_ns: int

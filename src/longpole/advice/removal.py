@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from longpole.graph.kinds import EdgeKind
-from longpole.timeline.intervals import unite
+from longpole.timeline.intervals import covered_before, unite
 from longpole.whatif.composition import OnThread
 from longpole.whatif.release import release
 from longpole.whatif.selection import BLOCKING, section_parts, waits_inside
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from longpole.advice.scene import RankView
     from longpole.timeline.intervals import Intervals
     from longpole.whatif.draft import Draft
 
@@ -54,6 +55,27 @@ def without_time(
             draft.rows += sum(len(time.start_ns) for _, time in mine)
 
     return change
+
+
+def without_activity(views: Sequence[tuple[RankView, Intervals]]) -> list[Removal]:
+    """Return changes that take activities of main threads away, with the copies that they launched.
+
+    Args:
+        views: Ranks, each with the time of its main thread under the activity.
+    """
+    copies = {view.place: _copies_launched(view, time) for view, time in views}
+    changes = [without_time({view.place: [(view.main, time)] for view, time in views})]
+    copies = {place: rows for place, rows in copies.items() if len(rows)}
+    return [*changes, without_spans(copies)] if copies else changes
+
+
+def _copies_launched(view: RankView, time: Intervals) -> Rows:
+    """Return the device rows of copies launched in some time of the main thread."""
+    spans, host = view.graph.spans, view.graph.host
+    rows = np.flatnonzero(spans.is_copy & (spans.launch >= 0))
+    rows = rows[host.track[spans.launch[rows]] == view.main]
+    begun_ns = host.start_ns[spans.launch[rows]]
+    return rows[covered_before(time, begun_ns + 1) > covered_before(time, begun_ns)].astype(np.int64)
 
 
 def without_waits(calls: Mapping[int, Rows]) -> Removal:

@@ -35,8 +35,8 @@ class Suspect:
         grade: The least sure of what it rests on.
         what_if: Options of `longpole whatif` that stand for the removal.
         tier: Its price is what is left once the suspects of lower tiers are gone that hold the host up: a wait is
-            charged to what is waited for, never to the call that waits. 0 for what is waited for, 1 for calls that
-            wait, 2 for launches.
+            charged to what is waited for, never to the call that waits. 0 for what is waited for, 1 for the allocator,
+            whose calls wait too, 2 for calls that only wait, 3 for launches.
         holds_host: It is time of a host thread, which calls that wait and launches do not answer for.
         always: It is said whatever it costs: about memory, or the record.
     """

@@ -27,7 +27,7 @@ from longpole.graph.rules import (
     launch_queue,
     program_order,
 )
-from longpole.graph.rules.hand_over import HandOvers
+from longpole.graph.rules.implied_wait import ImpliedWaits
 from longpole.graph.sweep import circle_edges, sort_edges, topological_order
 from longpole.timeline.columns import NONE_ID, Kind
 from longpole.timeline.groups import opens
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from longpole.graph.ground import Ground
     from longpole.graph.rules.blocking_call import Blocks
-    from longpole.graph.rules.implied_wait import ImpliedWaits
+    from longpole.graph.rules.hand_over import HandOvers
 
     Ints: TypeAlias = NDArray[np.int64]
     Places: TypeAlias = NDArray[np.int32]
@@ -113,11 +113,15 @@ def build_graph(ground: Ground, entries: Entries) -> RankGraph:
 
 def _look(ground: Ground) -> _Found:
     issuing, issued = issue.find(ground)
+    implied, blocks, queued = implied_wait.find(ground), blocking_call.find(ground), launch_queue.waits(ground)
+    handed = hand_over.find(ground, implied.silence, np.concatenate([blocks.call, queued]))
+    # What another thread did explains a silence better than a device that happened to run dry.
+    alone = ~np.isin(implied.silence, handed.silence)
     return _Found(
-        _not_issued(ground, hand_over.find(ground), issued),
-        implied_wait.find(ground),
-        blocking_call.find(ground),
-        launch_queue.waits(ground),
+        _not_issued(ground, handed, issued),
+        ImpliedWaits(implied.silence[alone], implied.span[alone]),
+        blocks,
+        queued,
         issuing,
         issued,
         issue.backend_rows(ground),
@@ -131,7 +135,7 @@ def _not_issued(ground: Ground, handed: HandOvers, issued: Ints) -> HandOvers:
     places = handed.silence.tolist()
     keep = [(int(silence.track[s]), int(silence.end_ns[s])) not in started for s in places]
     rows = np.flatnonzero(np.array(keep, np.bool_))
-    return HandOvers(handed.silence[rows], handed.track[rows], handed.end_ns[rows])
+    return handed.take(rows)
 
 
 class _Marks(NamedTuple):
@@ -162,8 +166,10 @@ def _place(ground: Ground, found: _Found) -> _Marks:
     waits = np.unique(np.concatenate([found.handed.silence, found.implied.silence]))
     starts = np.array([unit.start_ns for unit in ground.units] + [ground.units[-1].end_ns], np.int64)
     n_waits, n_handed = len(waits), len(found.handed.silence)
+    begin_ns = silence.start_ns.copy()
+    begin_ns[found.handed.silence] = found.handed.begin_ns
     marks = Mark(
-        time_ns=np.concatenate([silence.start_ns[waits], silence.end_ns[waits], found.handed.end_ns, starts]),
+        time_ns=np.concatenate([begin_ns[waits], silence.end_ns[waits], found.handed.end_ns, starts]),
         track=np.concatenate(
             [
                 silence.track[waits],

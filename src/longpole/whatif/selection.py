@@ -185,14 +185,13 @@ def section_parts(draft: Draft, place: int, threads: list[OnThread]) -> Sections
 
 
 def waits_inside(draft: Draft, place: int, threads: list[OnThread]) -> NDArray[np.intp]:
-    """Return the edges by which calls that lie in selected time wait for a device."""
+    """Return the edges by which calls that lie in selected time wait for a device, or would if they came sooner."""
     graph, rank = draft.graph, draft.graph.ranks[place]
-    calls = rank.blocked
+    into = draft.edges_of(place, *BLOCKING)
+    calls = rank.row[draft.local(place, graph.edges.dst[into])]
     inside = np.zeros(len(calls), np.bool_)
     for track, time in threads:
         mine = np.flatnonzero(rank.host.track[calls] == track)
         start_ns, end_ns = rank.host.start_ns[calls[mine]], rank.host.end_ns[calls[mine]]
         inside[mine] = covered_before(time, end_ns) - covered_before(time, start_ns) == end_ns - start_ns
-    into = draft.edges_of(place, *BLOCKING)
-    ends = rank.call_end[calls[inside]]
-    return into[np.isin(draft.local(place, graph.edges.dst[into]), ends)]
+    return into[inside]

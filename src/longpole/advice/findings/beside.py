@@ -32,6 +32,7 @@ _BESIDE: Final = 0.9
 _ALONE_MIN: Final = 2
 _TIGHT: Final = 0.2
 _NEXT_NS: Final = 20_000
+_LONG_NS: Final = 1 << 62
 
 
 def find(scene: Scene) -> list[Suspect]:
@@ -188,12 +189,31 @@ def _held(scene: Scene, view: RankView) -> tuple[NDArray[np.intp], Ints]:
     crossing = guessed & (collective[np.where(guessed, src_row, 0)] != collective[np.where(guessed, dst_row, 0)])
     stream = kind == EdgeKind.STREAM
     behind = stream & _behind_peer(scene, view, np.where(stream, src_row, 0), np.where(stream, dst_row, 0))
-    chosen = crossing | behind
+    chosen = (crossing & ~_asked_to_wait(view, np.where(guessed, dst_row, 0))) | behind
     rows = dst_row[chosen]
     launch = np.where(spans.launch[rows] >= 0, rank.host.start_ns[np.maximum(spans.launch[rows], 0)], 0)
     before = view.device_start_ns[src_row[chosen]]
     late_ns = np.maximum(view.device_start_ns[rows] - np.maximum(launch, before), 0)
     return mine[chosen], np.where(spans.launch[rows] >= 0, late_ns, 0).astype(np.int64)
+
+
+def _asked_to_wait(view: RankView, row: Ints) -> NDArray[np.bool_]:
+    """Tell before which spans a stream was made to wait since the last launch on their own: they may need it.
+
+    By any thread: it is the autograd engine's that asks for the optimizer's kernels, which the main thread launches.
+    """
+    spans, host = view.graph.spans, view.graph.host
+    waits_ns = np.sort(host.start_ns[view.rows(view.call == "stream_wait", track=-1)])
+    asked = np.zeros(len(spans.point), np.bool_)
+    linked = np.flatnonzero(spans.launch >= 0)
+    launch_ns = host.start_ns[spans.launch[linked]]
+    order = np.lexsort((launch_ns, spans.lane[linked]))
+    lane, launch_ns = spans.lane[linked][order], launch_ns[order]
+    before_ns = np.concatenate([launch_ns[:1], launch_ns[:-1]])
+    same = np.concatenate([[False], lane[1:] == lane[:-1]])
+    before_ns = np.where(same, before_ns, -_LONG_NS)
+    asked[linked[order]] = np.searchsorted(waits_ns, launch_ns) > np.searchsorted(waits_ns, before_ns)
+    return asked[row]
 
 
 def _behind_peer(scene: Scene, view: RankView, before: Ints, row: Ints) -> NDArray[np.bool_]:

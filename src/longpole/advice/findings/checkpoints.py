@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from longpole.advice.places import longest
-from longpole.advice.removal import without_time
+from longpole.advice.removal import without_activity
 from longpole.advice.stalls import find_uneven
 from longpole.advice.suspect import Suspect
 from longpole.advice.words import of_ranks, some_names
@@ -62,7 +62,7 @@ def _on_main(scene: Scene) -> list[Suspect]:
                 for view in views[:4]
             ],
             holds_host=True,
-            remove=[without_time({view.place: [(view.main, times[view.place])] for view in views})],
+            remove=without_activity([(view, times[view.place]) for view in views]),
             ledger_ns=max(scene.exposed_ns("output", view.rank) for view in views),
             units=units,
             what_if=["--off-path output"],

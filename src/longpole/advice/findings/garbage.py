@@ -123,6 +123,7 @@ def _both(scene: Scene, gc: list[_Spent], alloc: list[_Spent]) -> Suspect:
         remove=[without_time(times)],
         ledger_ns=scene.idle_ns("host.gc") + scene.idle_ns("host.alloc"),
         what_if=["--set name:collect=0", "--set name:empty_cache=0", "--set name:Malloc=0"],
+        tier=1,
     )
 
 
@@ -137,6 +138,7 @@ def _retries(scene: Scene, spent: list[_Spent]) -> Suspect:
         remove=[without_time({one.view.place: one.allocating for one in spent})],
         ledger_ns=scene.idle_ns("host.alloc"),
         what_if=["--set name:Malloc=0", "--set name:Free=0"],
+        tier=1,
     )
 
 

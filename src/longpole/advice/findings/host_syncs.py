@@ -20,6 +20,7 @@ from longpole.advice.words import on_ranks, some_names
 from longpole.analyses.name_book import OBJECT_CODE
 from longpole.records.findings import Evidence
 from longpole.timeline.intervals import covered_before, unite
+from longpole.whatif.selection import BLOCKING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,10 +33,15 @@ _OBJECTS: Final = ("input", "artifact", "state", "output", "collective")
 
 @dataclass(frozen=True, slots=True)
 class _Calls:
-    """Blocking calls of one sort on one rank."""
+    """Blocking calls of one sort on one rank; `waited` are those that did wait."""
 
     view: RankView
     rows: NDArray[np.int64]
+
+    @property
+    def waited(self) -> NDArray[np.int64]:
+        """The calls that waited."""
+        return np.intersect1d(self.rows, self.view.graph.blocked)
 
 
 def find(scene: Scene) -> list[Suspect]:
@@ -43,15 +49,16 @@ def find(scene: Scene) -> list[Suspect]:
     sorts: dict[str, list[_Calls]] = {"limiter": [], "readout": [], "explicit": []}
     for view in scene.views:
         for sort, rows in _sorted_calls(view).items():
-            if len(rows):
-                sorts[sort].append(_Calls(view, rows))
+            calls = _Calls(view, rows)
+            if len(calls.waited):
+                sorts[sort].append(calls)
     return [_suspect(scene, sort, calls) for sort, calls in sorts.items() if calls]
 
 
 def _sorted_calls(view: RankView) -> dict[str, NDArray[np.int64]]:
     """Return the blocking calls outside named activities, by sort."""
     graph = view.graph
-    rows = graph.blocked
+    rows = _waiting_calls(view)
     host = graph.host
     call = view.call[host.name[rows]] if len(rows) else np.empty(0, object)
     after_readout = _follows_readout(view, rows)
@@ -66,6 +73,13 @@ def _sorted_calls(view: RankView) -> dict[str, NDArray[np.int64]]:
         "readout": rows[rows_kept & readout],
         "explicit": rows[rows_kept & ~event & ~readout],
     }
+
+
+def _waiting_calls(view: RankView) -> NDArray[np.int64]:
+    """Return the calls that waited for a device, or would have if it had taken longer."""
+    edges = view.graph.edges
+    kinds = [int(kind) for kind in BLOCKING]
+    return np.unique(view.graph.row[edges.dst[np.isin(edges.kind, kinds)]]).astype(np.int64)
 
 
 def _is_readout_copy(view: RankView, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -133,23 +147,24 @@ def _suspect(scene: Scene, sort: str, calls: list[_Calls]) -> Suspect:
         ledger_ns=scene.idle_ns("host.sync"),
         what_if=[f"--set name:^{re.escape(name)}$=0" for name in names[:3]],
         grade="ordered",
-        tier=1,
+        tier=2,
         holds_host=True,
     )
 
 
 def _per_unit(calls: _Calls) -> float:
-    unit = calls.view.unit_of(calls.view.graph.host.start_ns[calls.rows])
+    unit = calls.view.unit_of(calls.view.graph.host.start_ns[calls.waited])
     steady = calls.view.steady_places
     return float(np.isin(unit, steady).sum()) / max(len(steady), 1)
 
 
 def _blocked_ns(calls: _Calls) -> int:
     host = calls.view.graph.host
-    steady = np.isin(calls.view.unit_of(host.start_ns[calls.rows]), calls.view.steady_places)
-    return int((host.end_ns - host.start_ns)[calls.rows[steady]].sum()) // max(len(calls.view.steady_places), 1)
+    waited = calls.waited
+    steady = np.isin(calls.view.unit_of(host.start_ns[waited]), calls.view.steady_places)
+    return int((host.end_ns - host.start_ns)[waited[steady]].sum()) // max(len(calls.view.steady_places), 1)
 
 
 def _longest(calls: _Calls) -> int:
     host = calls.view.graph.host
-    return int(calls.rows[np.argmax((host.end_ns - host.start_ns)[calls.rows])])
+    return int(calls.waited[np.argmax((host.end_ns - host.start_ns)[calls.waited])])

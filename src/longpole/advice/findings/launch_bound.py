@@ -47,7 +47,7 @@ def find(scene: Scene) -> list[Suspect]:
             remove=[GraphLaunches()],
             ledger_ns=idle_ns,
             what_if=["--graph-launches"],
-            tier=2,
+            tier=3,
         )
     ]
 

@@ -23,7 +23,13 @@ from longpole.records.findings import Evidence
 from longpole.timeline.intervals import Intervals, intersect, subtract, union
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
     from longpole.advice.scene import RankView, Scene
+    from longpole.advice.suspect import Removal
+    from longpole.whatif.draft import Draft
 
 _COVERED: Final = 0.5  # of a pause: what another thread does for less of it does not explain it
 _OPERATORS: Final = ("::", "cuda", "hip", "cu", "aclrt", "acl", "nccl", "rccl")
@@ -89,8 +95,33 @@ def quiet_time(view: RankView, track: int | None = None) -> Intervals:
     time = intersect(time, Intervals.single(low, high)) if high > low else Intervals.none()
     edges = graph.edges
     waits = np.flatnonzero(edges.kind == EdgeKind.SILENT)
-    waits = waits[graph.lane[edges.src[waits]] == track]
+    waits = waits[(graph.lane[edges.src[waits]] == track) & ~np.isin(edges.dst[waits], _foreign_hand_overs(view)[1])]
     return subtract(time, union(graph.time_ns[edges.src[waits]], graph.time_ns[edges.dst[waits]]))
+
+
+def _foreign_hand_overs(view: RankView) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+    """Return the hand-overs from threads of other business, and the points at which the main thread resumes."""
+    graph, edges = view.graph, view.graph.edges
+    handed = np.flatnonzero(edges.kind == EdgeKind.HAND_OVER)
+    lanes = graph.lane[edges.src[handed]]
+    others = [int(lane) for lane in np.unique(lanes).tolist() if _foreign(view, int(lane)) is not None]
+    mine = handed[np.isin(lanes, others) & (graph.lane[edges.dst[handed]] == view.main)]
+    return mine, edges.dst[mine]
+
+
+def _without_hand_overs(views: Sequence[RankView]) -> Removal:
+    """Return a change by which main threads wait no longer for threads of other business."""
+    resumed = {view.place: np.unique(_foreign_hand_overs(view)[1]) for view in views}
+
+    def change(draft: Draft) -> None:
+        """Let the main thread go on while the other one is busy."""
+        for place, points in resumed.items():
+            edges = draft.edges_of(place, EdgeKind.HAND_OVER)
+            mine = edges[np.isin(draft.local(place, draft.graph.edges.dst[edges]), points)]
+            draft.drop(mine)
+            draft.rows += len(mine)
+
+    return change
 
 
 def frozen(view: RankView, pauses: Intervals) -> list[tuple[int, Intervals]]:
@@ -111,7 +142,8 @@ def _foreign(view: RankView, track: int) -> Intervals | None:
         return None
     names = np.unique(graph.host.name[rows]).tolist()
     meanings = [view.scene.meaning(graph.names[code]) for code in names]
-    operates = any("::" in graph.names[code] for code in names)
+    # Without a device to launch on, operators of another thread are the work itself.
+    operates = not graph.has_device and any("::" in graph.names[code] for code in names)
     if operates or any(meaning.is_collective_op or meaning.backend for meaning in meanings):
         return None  # it works for the main thread, which waits for it
     return union(graph.host.start_ns[rows], graph.host.end_ns[rows])
@@ -135,7 +167,10 @@ def _contention(scene: Scene, pauses: list[_Pauses]) -> list[Suspect]:
             says=f"the main thread stands still while {thread} is busy: {{cost}}{on_ranks(scene, ranks)}",
             evidence=evidence,
             holds_host=True,
-            remove=[without_time({one.view.place: frozen(one.view, one.beside) for one in struck})],
+            remove=[
+                without_time({one.view.place: frozen(one.view, one.beside) for one in struck}),
+                _without_hand_overs([one.view for one in struck]),
+            ],
             ledger_ns=scene.idle_ns("host.python"),
             grade="inferred",
         )
@@ -205,8 +240,7 @@ def _preparation(scene: Scene, pauses: list[_Pauses]) -> list[Suspect]:
         Suspect(
             cause="host_preparation",
             ranks=ranks,
-            says=f"{listed(ranks)}: the host prepares for longer than the others' before launching{doing}, and all wait:"
-            " {cost}",
+            says=f"{listed(ranks)}: the host prepares for longer than the others'{doing}, and all wait: {{cost}}",
             evidence=[
                 Evidence(
                     "preparing_ns_per_unit",

@@ -38,6 +38,7 @@ class Blocks:
         recorded: bool: a synchronisation row says what was waited for.
         allocates: bool: the call allocates or releases; what follows the wait is its own work.
         idle: `[I]` int64: host rows of calls that could have waited and did not.
+        idle_span: `[I]` int64: what each of those would have waited for, had it taken longer; -1 where not known.
     """
 
     call: Ints
@@ -45,6 +46,7 @@ class Blocks:
     recorded: NDArray[np.bool_]
     allocates: NDArray[np.bool_]
     idle: Ints
+    idle_span: Ints
 
 
 def candidates(ground: Ground) -> Ints:
@@ -74,7 +76,30 @@ def find(ground: Ground) -> Blocks:
     keep = _outermost(ground, call)
     call, span, recorded, allocates = call[keep], span[keep], recorded[keep], allocates[keep]
     waited = span >= 0
-    return Blocks(call[waited], span[waited], recorded[waited], allocates[waited], call[~waited & ~allocates])
+    idle = call[~waited & ~allocates]
+    return Blocks(call[waited], span[waited], recorded[waited], allocates[waited], idle, _would_wait_for(ground, idle))
+
+
+def _would_wait_for(ground: Ground, idle: Ints) -> Ints:
+    """Return, for calls that did not wait, the span that ended last before them; -1 for waits for an event.
+
+    On the record that changes nothing. Once the host is faster or the device slower, the call does wait: without it, a
+    what-if would let the host run ahead through a synchronisation. Only spans that ended clearly before the call, so
+    that no constant moves the unchanged replay.
+    """
+    host, spans = ground.timeline.host, ground.spans
+    found = np.full(len(idle), -1, np.int64)
+    if len(idle) == 0 or len(spans.start_ns) == 0:
+        return found
+    names = [ground.timeline.names[int(code)].lower() for code in host.name[idle].tolist()]
+    whole = np.array(["event" not in name for name in names], np.bool_)
+    order = np.argsort(spans.end_ns, kind="stable")
+    at = np.searchsorted(spans.end_ns[order], host.start_ns[idle] - ground.settings.clean_margin_ns, side="right") - 1
+    mine = whole & (at >= 0)
+    found[mine] = order[at[mine]]
+    late = found >= 0
+    late[late] &= _earliest_launch_ns(ground)[found[late]] < host.start_ns[idle[late]]
+    return np.where(late, found, -1)
 
 
 def _last_ended(ground: Ground, call: Ints, lane: NDArray[np.int32], before_ns: Ints) -> Ints:
