@@ -121,6 +121,8 @@ class Settings:
             (REPORT-JSON: 5 %).
         gpu_work_min_share: Where nothing is found, the device is the long pole if it computes for at least this share of
             the unit or of the path (our choice); below it no verdict is given.
+        incomplete_max_share: No verdict is given where device spans are missing from more than this share of a rank's
+            units (our choice: the others may lack some too).
         acting_min_share: Collectives are worth acting on from this share of the unit in service (DESIGN 3.8); it never
             hides a finding.
         fragmentation_min_share: Memory is fragmented where this share of what is reserved is free and in pieces (our
@@ -128,9 +130,9 @@ class Settings:
         memory_full_share: Memory is all but full where this share of it is reserved (our choice: libraries hold the
             rest).
         leak_min_units: Memory grows where it rises from the end of one unit to the next at least so many ends long
-            (formats.md B.3).
-        leak_min_bytes: … by more than this per unit (formats.md B.3).
-        leak_min_share: … and by more than this share of what is allocated (formats.md B.3).
+            (our choice: noise seldom rises three times in a row).
+        leak_min_bytes: … by more than this per unit (our choice: a device lasts 80,000 units of it).
+        leak_min_share: … and by more than this share of what is allocated (our choice).
         leak_host_min_bytes: The host's memory grows where every unit adds the same, from this much on (corpus: a kept
             list of 128 kB a step; the host's totals count from the start of the record, so a share says nothing).
         regression_min_share: A change counts from this share of the time per item on (DESIGN 3.12).
@@ -145,8 +147,8 @@ class Settings:
             (our choice).
         small_kernel_max_ns: Launches can only bind a job whose mean device span is shorter than this (our choice: ten
             times what a launch takes).
-        many_collectives_per_unit: From so many operations of one kind and group in a unit on they are many (our choice:
-            buckets of a model are fewer).
+        many_collectives_per_unit: From so many small operations of one kind and group in a unit on they are many (our
+            choice: what they cost decides; fewer are not worth joining).
         small_collective_max_bytes: A collective up to this size is small (latency rules below about 1 MiB on every
             fabric that system-model.md has fits for).
         low_latency_max_bytes: A low-latency protocol above this size wastes the link (case B080: 1 MiB).
@@ -254,6 +256,7 @@ class Settings:
     finding_min_share: float = 0.03
     long_pole_min_share: float = 0.05
     gpu_work_min_share: float = 0.7
+    incomplete_max_share: float = 0.25
     acting_min_share: float = 0.2
     fragmentation_min_share: float = 0.2
     memory_full_share: float = 0.9
@@ -268,7 +271,7 @@ class Settings:
     pause_min_ns: int = 1000 * NS_PER_US
     uneven_factor: float = 2.0
     small_kernel_max_ns: int = 60 * NS_PER_US
-    many_collectives_per_unit: int = 32
+    many_collectives_per_unit: int = 8
     small_collective_max_bytes: int = 1 << 20
     low_latency_max_bytes: int = 1 << 20
     low_latency_loss: float = 2.0

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from longpole.advice.pricing import Price
     from longpole.advice.scene import Scene
     from longpole.advice.suspect import Suspect
+    from longpole.timeline.integrity import Finding as IntegrityFinding
 
 _PAGE: Final = "docs/reference/causes/{}.md"
 _SURE: Final = ("recorded", "ordered")
@@ -59,7 +60,13 @@ def _priced(scene: Scene, suspects: list[Suspect]) -> list[tuple[Suspect, Price]
         mine = [suspect for suspect in suspects if suspect.tier == tier]
         priced = [(suspect, price(scene, suspect, given if tier else ())) for suspect in mine]
         kept += [pair for pair in priced if pair[0].always or pair[1].share >= least]
-    return kept
+    return [pair for pair in kept if not _yields(pair, kept)]
+
+
+def _yields(pair: tuple[Suspect, Price], kept: list[tuple[Suspect, Price]]) -> bool:
+    """Tell whether a surer explanation of the same time was kept."""
+    mine, own = pair
+    return any(other.cause in mine.yields_to and cost.weight_ns >= own.weight_ns for other, cost in kept)
 
 
 def _without_doubles(priced: list[tuple[Suspect, Price]]) -> list[tuple[Suspect, Price]]:
@@ -185,7 +192,7 @@ def _on_path(scene: Scene) -> float:
 
 def _incomplete(scene: Scene) -> Diagnosis:
     """Withhold the verdict: device spans are missing from the record."""
-    ranks = [digest.rank for digest in scene.digests if digest.withheld]
+    ranks = [d.rank for d in scene.digests if d.withheld or any(u.incomplete for u in d.rows[0].units)]
     missing = ["a record in which every launch has its kernels"]
     finding = CauseFinding(
         id="f1",
@@ -204,11 +211,12 @@ def _incomplete(scene: Scene) -> Diagnosis:
         evidence_grade="recorded",
         rests_on=0.0,
         says=f"no verdict: {scene.withheld}",
-        evidence=[Evidence(found.code, found.count, Place(found.rank, found.message)) for found in _voids(scene)],
+        evidence=[Evidence(f.code, f.count, Place(f.rank, f.message)) for f in _about_the_record(scene)],
         page=_PAGE.format(NO_VERDICT),
     )
     return Diagnosis([finding], None, Unknown(scene.withheld, missing))
 
 
-def _voids(scene: Scene) -> list:  # type: ignore[type-arg]
-    return [f for digest in scene.digests for f in digest.findings if f.severity == "void"][:8]
+def _about_the_record(scene: Scene) -> list[IntegrityFinding]:
+    found = [f for digest in scene.digests for f in digest.findings if f.severity != "note"]
+    return sorted(found, key=lambda f: f.severity != "void")[:8]

@@ -12,6 +12,7 @@ from longpole.advice import work_figures as work
 from longpole.analyses.sums import MOVED, empty_ledger, mean_ledger
 from longpole.digest.steady import real_units
 from longpole.records.ledger import Unknown
+from longpole.records.memory import peak_of
 from longpole.vocabulary.causes import CAUSES
 from longpole.vocabulary.objects import COLLECTIVE_KINDS, IDLE_REASONS, OBJECTS, STAGES
 
@@ -191,8 +192,21 @@ def compute_figures(view: RunView) -> dict[str, Value]:
         if view.slow_link_factor is not None
         else Unknown("no two pairs of ranks exchange bytes directly", ["sends and receives of all ranks"])
     )
-    figures["memory.peak_share"] = Unknown("the trace does not say how much memory is in use", ["peak device memory"])
+    figures["memory.peak_share"] = _peak_share(view.digests)
     return figures | dict(view.known)
+
+
+def _peak_share(digests: Sequence[RankDigest]) -> float | Unknown:
+    """Return the most that is allocated on any device as a share of what that device has."""
+    shares = [
+        peak_of(memory).peak_allocated_bytes / memory.capacity_bytes
+        for digest in digests
+        for memory in digest.memory
+        if not memory.from_start and memory.units and memory.capacity_bytes > 0
+    ]
+    if not shares:
+        return Unknown("the trace does not say how much memory is in use", ["peak device memory"])
+    return max(shares)
 
 
 def steady_ledgers(view: RunView) -> list[Ledger]:

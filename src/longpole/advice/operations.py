@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 
 from longpole.advice.places import span
+from longpole.advice.removal import span_lengths, transfer_lengths
+from longpole.analyses.name_book import STAGE_CODE
 from longpole.digest.members import steady_members
 from longpole.records.findings import Place
 from longpole.vocabulary.objects import COLLECTIVE_KINDS
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longpole.advice.scene import Scene
+    from longpole.advice.suspect import Removal
 
     Ints: TypeAlias = NDArray[np.int64]
 
@@ -35,6 +38,7 @@ class Operations:
         transfer_ns: What the bytes took once all had arrived; the shortest member where that cannot be told.
         exposed_ns: The part of the transfer that no compute covers, on the member where it is largest.
         stage: Code into STAGES of the first member's launch, -1 where not known.
+        backward: 1 where it was launched in backward: by its stage, or by a thread other than the main one.
         split: 1 where waiting and moving could be told apart.
     """
 
@@ -48,6 +52,7 @@ class Operations:
     transfer_ns: Ints
     exposed_ns: Ints
     stage: Ints
+    backward: Ints
     split: Ints
 
     def __len__(self) -> int:
@@ -105,9 +110,33 @@ def operations_of(scene: Scene) -> Operations | None:
         transfer_ns=transfer.astype(np.int64),
         exposed_ns=np.maximum.reduceat(shown, low),
         stage=members.stage[low].astype(np.int64),
+        backward=_in_backward(scene, operation, members.stage[low]).astype(np.int64),
         split=is_split.astype(np.int64),
     )
     return table.take(order)
+
+
+def _in_backward(scene: Scene, operation: Ints, stage: Ints) -> NDArray[np.bool_]:
+    """Tell which operations were launched in backward: by their stage, or by another thread than the main one.
+
+    What a hook launches on the autograd engine's thread lies in no operator of backward.
+    """
+    found = np.asarray(stage == STAGE_CODE["backward"])
+    if scene.across is None:
+        return found
+    matched = scene.across.matched
+    first = matched.first[operation]
+    for view in scene.views:
+        if not view.graph.has_device or view.main < 0:
+            continue
+        own = view.instances
+        mine = np.flatnonzero(matched.rank[first] == view.rank)
+        instance = matched.instance[first[mine]]
+        on_device = own.on_device[instance] > 0
+        launch = view.graph.spans.launch[np.where(on_device, own.row[instance], 0)]
+        elsewhere = on_device & (launch >= 0) & (view.graph.host.track[np.maximum(launch, 0)] != view.main)
+        found[mine] |= elsewhere
+    return found
 
 
 def members(scene: Scene, part: Operations) -> list[int]:
@@ -131,3 +160,24 @@ def where(scene: Scene, operation: int) -> Place:
     if view is None or not own.on_device[instance] or not view.graph.has_device:
         return Place(rank, COLLECTIVE_KINDS[int(matched.kind[operation])])
     return span(view, int(own.row[instance]))
+
+
+def in_other_times(scene: Scene, part: Operations, new_ns: NDArray[np.int64]) -> list[Removal]:
+    """Return the changes by which operations take other times, whether they could be split or not."""
+    split = part.split > 0
+    changes: list[Removal] = []
+    if split.any():
+        changes.append(transfer_lengths(dict(zip(part.operation[split].tolist(), new_ns[split].tolist(), strict=True))))
+    if not split.all() and scene.across is not None:
+        matched = scene.across.matched
+        rows: dict[int, tuple[list[int], list[int]]] = {}
+        for m, ns in zip(part.operation[~split].tolist(), new_ns[~split].tolist(), strict=True):
+            for k in range(int(matched.first[m]), int(matched.first[m + 1])):
+                view = next(v for v in scene.views if v.rank == int(matched.rank[k]))
+                own = scene.across.instances[view.rank]
+                if own.on_device[matched.instance[k]]:
+                    place_rows, lengths = rows.setdefault(view.place, ([], []))
+                    place_rows.append(int(own.row[matched.instance[k]]))
+                    lengths.append(ns)
+        changes.append(span_lengths({p: (np.array(r, np.int64), np.array(n, np.int64)) for p, (r, n) in rows.items()}))
+    return changes

@@ -114,7 +114,16 @@ class Scene:
     @property
     def withheld(self) -> str:
         """Why no bottleneck can be named, empty where one can."""
-        return next((digest.withheld for digest in self.digests if digest.withheld), "")
+        withheld = next((digest.withheld for digest in self.digests if digest.withheld), "")
+        return withheld or next((why for why in map(self._lost, self.digests) if why), "")
+
+    def _lost(self, digest: RankDigest) -> str:
+        """Return why too much of a rank's record is lost, empty where it is not."""
+        units = real_units(digest.rows[0].units)
+        lost = [unit for unit in units if unit.incomplete]
+        if len(lost) <= self.settings.incomplete_max_share * len(units):
+            return ""
+        return f"device spans are missing from {len(lost)} of {len(units)} units of rank {digest.rank}"
 
     def meaning(self, name: str) -> HostMeaning:
         """Return what a host name means."""

@@ -55,8 +55,9 @@ class _Beside:
 def _contention(scene: Scene) -> list[Suspect]:
     found = [one for one in (_kernels(view) for view in scene.views) if one is not None]
     factors = [one.slower for one in found]
-    moved, transfer_factor = _transfers(scene)
     slow = max(factors, default=1.0)
+    # Where no transfer also ran alone, the one kind of work is taken to suffer as the other does.
+    moved, transfer_factor = _transfers(scene, assumed=slow)
     if slow < scene.settings.beside_factor and transfer_factor < scene.settings.beside_factor:
         return []
     remove: list[Removal] = [span_lengths({one.view.place: (one.rows, one.alone_ns) for one in found})] if found else []
@@ -116,7 +117,7 @@ def _kernels(view: RankView) -> _Beside | None:
     return _Beside(view, mine[touched].astype(np.int64), alone_ns[touched], slower)
 
 
-def _transfers(scene: Scene) -> tuple[dict[int, int], float]:
+def _transfers(scene: Scene, assumed: float) -> tuple[dict[int, int], float]:
     """Return what hidden transfers would take alone, and how many times longer they take beside computing."""
     operations = scene.operations
     if operations is None:
@@ -136,9 +137,7 @@ def _transfers(scene: Scene) -> tuple[dict[int, int], float]:
         if len(alone) >= _ALONE_MIN and len(beside):
             disturbed += float(beside.sum())
             reference += float(np.median(alone)) * len(beside)
-    if reference == 0:
-        return {}, 1.0
-    slower = max(disturbed / reference, 1.0)
+    slower = max(disturbed / reference, 1.0) if reference else assumed
     new_ns = np.rint(split.transfer_ns - hidden_ns * (1 - 1 / slower)).astype(np.int64)
     return dict(zip(split.operation.tolist(), new_ns.tolist(), strict=True)), slower
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from longpole.advice.places import longest
-from longpole.advice.removal import without_activity
+from longpole.advice.places import longest, span
+from longpole.advice.removal import without_activity, without_spans, without_time, without_waits
 from longpole.advice.stalls import find_uneven
 from longpole.advice.suspect import Suspect
 from longpole.advice.words import of_ranks, some_names
@@ -20,6 +20,8 @@ from longpole.records.findings import Evidence, Place
 from longpole.timeline.intervals import Intervals, covered_before, unite
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from longpole.advice.scene import RankView, Scene
 
 _SAVES: Final = ("checkpoint_save", "write")
@@ -30,7 +32,7 @@ _STAGES: Final = re.compile(
 
 def find(scene: Scene) -> list[Suspect]:
     """Suspect saving on the main threads, and writers that slow the units beside them."""
-    return [*_on_main(scene), *_shadow(scene)]
+    return [*_on_main(scene), *_staged(scene), *_shadow(scene)]
 
 
 def _on_main(scene: Scene) -> list[Suspect]:
@@ -79,6 +81,56 @@ def _units(view: RankView, time: Intervals) -> list[str]:
     inside = view.by_unit_ns(time)
     wanted = set(view.scene.units)
     return [name for name, ns in zip(view.graph.units, inside.tolist(), strict=True) if ns > 0 and name in wanted]
+
+
+def _staged(scene: Scene) -> list[Suspect]:
+    """Suspect the staging copies of writers' threads, for which later units wait."""
+    copies = {view.place: _staging_copies(view) for view in scene.views}
+    views = [view for view in scene.views if len(copies[view.place])]
+    if not views:
+        return []
+    behind = {
+        view.place: [(t, view.activity_time(*_SAVES, track=t)) for t in range(view.graph.n_tracks) if t != view.main]
+        for view in views
+    }
+    waits = {v.place: v.graph.spans.launch[copies[v.place]] for v in views}
+    first = views[0]
+    dur_ns = {v.place: int((v.device_end_ns - v.device_start_ns)[copies[v.place]].sum()) for v in views}
+    units = sorted({int(u) for v in views for u in v.graph.spans.unit[copies[v.place]].tolist() if u >= 0})
+    return [
+        Suspect(
+            cause="checkpoint_staging",
+            ranks=[view.rank for view in views],
+            says="copies that stage a checkpoint are not done when later units need what they hold: {cost} on average",
+            evidence=[
+                Evidence("copied_ns in all", dur_ns[view.place], span(view, int(copies[view.place][0])))
+                for view in views[:4]
+            ],
+            remove=[
+                without_time(
+                    {place: [pair for pair in threads if len(pair[1].start_ns)] for place, threads in behind.items()}
+                ),
+                without_waits({place: rows[rows >= 0] for place, rows in waits.items()}),
+                without_spans(copies),
+            ],
+            ledger_ns=max(dur_ns.values()) // max(len(scene.units), 1),
+            units=[first.graph.units[u] for u in units if first.graph.units[u] in scene.units],
+            grade="inferred",
+        )
+    ]
+
+
+def _staging_copies(view: RankView) -> NDArray[np.int64]:
+    """Return the device rows of copies that threads other than the main one launched while they saved."""
+    spans, host = view.graph.spans, view.graph.host
+    rows = np.flatnonzero(spans.is_copy & (spans.launch >= 0))
+    rows = rows[host.track[spans.launch[rows]] != view.main]
+    inside = np.zeros(len(rows), np.bool_)
+    for track in np.unique(host.track[spans.launch[rows]]).tolist():
+        mine = np.flatnonzero(host.track[spans.launch[rows]] == track)
+        time, begun_ns = view.activity_time(*_SAVES, track=track), host.start_ns[spans.launch[rows[mine]]]
+        inside[mine] = covered_before(time, begun_ns + 1) > covered_before(time, begun_ns)
+    return rows[inside].astype(np.int64)
 
 
 def _shadow(scene: Scene) -> list[Suspect]:

@@ -11,22 +11,26 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from longpole.advice.operations import members, where
+from longpole.advice.operations import in_other_times, members, where
 from longpole.advice.removal import transfer_lengths
 from longpole.advice.suspect import Suspect
 from longpole.analyses.name_book import STAGE_CODE
 from longpole.records.findings import Evidence, Place
 from longpole.units import format_bytes, format_ns
+from longpole.vocabulary.objects import COLLECTIVE_KINDS
 from longpole.whatif.change import IssueEarly
 from longpole.whatif.selector import Selector
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from longpole.advice.operations import Operations
     from longpole.advice.scene import Scene
 
 _REDUCES: Final = ("all_reduce", "reduce_scatter", "reduce")
 _GATHERS: Final = ("all_gather", "broadcast")
 _HALF: Final = 0.5
+_ALIKE: Final = 0.1  # of the bytes: parameters are the same, padding is not
 
 
 def find(scene: Scene) -> list[Suspect]:
@@ -34,23 +38,30 @@ def find(scene: Scene) -> list[Suspect]:
     if scene.operations is None:
         return []
     # Where a member is missing, waiting cannot be told from moving, and nothing may rest on either (DESIGN 3.8).
-    operations = scene.operations.take(scene.operations.split > 0)
+    operations = scene.operations.take((scene.operations.split > 0) | _one_way(scene.operations))
     least_ns = scene.settings.finding_min_share * scene.period_ns / 2
     found = []
     for part in operations.of_kind(*_REDUCES).by_kind_and_group():
         if _per_unit_ns(part) >= least_ns:
             found += _repeated(scene, part) or _last_bucket(scene, part)
     for part in operations.of_kind(*_GATHERS).by_kind_and_group():
-        if _per_unit_ns(part) >= least_ns and len(part) > part.n_units:
-            found.append(_late(scene, part))
+        if _per_unit_ns(part) < least_ns:
+            continue
+        spread = _spread(scene, part)
+        found += spread or ([_late(scene, part)] if len(part) > part.n_units else [])
     return found
+
+
+def _one_way(operations: Operations) -> NDArray[np.bool_]:
+    """Tell which operations do not wait for all members, so that they need no split."""
+    return np.asarray(operations.kind == COLLECTIVE_KINDS.index("broadcast"))
 
 
 def _per_unit_ns(part: Operations) -> float:
     return float(part.exposed_ns.sum()) / part.n_units if len(part) else 0.0
 
 
-def _last_of_units(part: Operations) -> np.ndarray:
+def _last_of_units(part: Operations) -> NDArray[np.intp]:
     """Return the place of the last operation of each unit."""
     last = np.ones(len(part), np.bool_)
     order = np.lexsort((part.end_ns, part.unit))
@@ -112,10 +123,15 @@ def _late(scene: Scene, part: Operations) -> Suspect:
 
 
 def _repeated(scene: Scene, part: Operations) -> list[Suspect]:
-    """Suspect reductions that are done for every micro-batch of a unit though only the last ones are needed.
+    """Suspect reductions that are done over again: for every micro-batch of a unit, or once more behind backward."""
+    in_backward = part.backward > 0
+    if not in_backward.any():
+        return []
+    return _every_micro_batch(scene, part.take(in_backward)) or _once_more(scene, part, in_backward)
 
-    Successive rounds have the same sizes, and forward computing lies between them.
-    """
+
+def _every_micro_batch(scene: Scene, part: Operations) -> list[Suspect]:
+    """Suspect successive rounds of the same sizes with forward computing between them: the last round would do."""
     extra: list[int] = []
     rounds = 0
     for unit in np.unique(part.unit).tolist():
@@ -126,22 +142,48 @@ def _repeated(scene: Scene, part: Operations) -> list[Suspect]:
             return []
         rounds = len(groups)
         extra += [int(m) for rows in groups[:-1] for m in mine.operation[rows].tolist()]
-    if not extra:
+    says = f"runs {rounds} times in a unit, once for each micro-batch, where the last time would do: {{cost}}"
+    return _extra(scene, part.take(np.isin(part.operation, extra)), says, f"--set kind:{part.kind_name}=0.5x")
+
+
+def _once_more(scene: Scene, part: Operations, in_backward: NDArray[np.bool_]) -> list[Suspect]:
+    """Suspect operations behind backward that move as many bytes as those within it moved already."""
+    again = part.take(~in_backward)
+    if len(again) == 0 or (part.size_bytes <= 0).any():
         return []
-    chosen = part.take(np.isin(part.operation, extra))
+    first, second = int(part.size_bytes[in_backward].sum()), int(again.size_bytes.sum())
+    if abs(second - first) > _ALIKE * first:
+        return []
+    return _extra(scene, again, "runs again behind backward over bytes that were reduced already: {cost}", "")
+
+
+def _spread(scene: Scene, part: Operations) -> list[Suspect]:
+    """Suspect broadcasts in a job that reduces its gradients everywhere: all ranks hold the same already."""
+    operations = scene.operations
+    if operations is None or part.kind_name != "broadcast":
+        return []
+    reduced = operations.of_kind("all_reduce")
+    in_backward = reduced.take(reduced.backward > 0)
+    if not set(in_backward.group.tolist()) & set(part.group.tolist()):
+        return []
+    return _extra(scene, part, "of buffers that every rank could compute itself: {cost}", "--set kind:broadcast=0")
+
+
+def _extra(scene: Scene, part: Operations, says: str, what_if: str) -> list[Suspect]:
+    per_unit = len(part) / part.n_units
+    first = where(scene, int(part.operation[0]))
     return [
         Suspect(
             cause="extra_collective",
             ranks=members(scene, part),
-            says=f"the same {part.kind_name} runs {rounds} times in a unit, once for each micro-batch, where the last"
-            " time would do: {cost}",
+            says=f"{part.kind_name} {says}",
             evidence=[
-                Evidence("rounds per unit", rounds, where(scene, extra[0])),
-                Evidence("exposed_ns per unit, extra rounds", round(_per_unit_ns(chosen)), where(scene, extra[0])),
+                Evidence("extra operations per unit", round(per_unit, 2), first),
+                Evidence("exposed_ns per unit, extra ones", round(_per_unit_ns(part)), first),
             ],
-            remove=[transfer_lengths(dict.fromkeys(extra, 0))],
-            ledger_ns=round(_per_unit_ns(chosen)),
-            what_if=[f"--set kind:{part.kind_name}=0.5x"],
+            remove=in_other_times(scene, part, np.zeros(len(part), np.int64)),
+            ledger_ns=round(_per_unit_ns(part)),
+            what_if=[what_if] if what_if else [],
         )
     ]
 

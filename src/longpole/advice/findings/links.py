@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from longpole.advice.operations import members, where
-from longpole.advice.removal import span_lengths, transfer_lengths
+from longpole.advice.operations import in_other_times, members, where
 from longpole.advice.suspect import Suspect
 from longpole.advice.words import listed
 from longpole.ranks.cost_model import bus_factor
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
     from longpole.advice.operations import Operations
     from longpole.advice.scene import Scene
-    from longpole.advice.suspect import Removal
 
 _LOW_LATENCY: Final = ("LL", "LL128")
 _SHOWN_MIN: Final = 0.5  # of the transfers: a protocol matters where they show
@@ -73,31 +71,10 @@ def _link(
             Evidence("gb_per_s, usual", usual, Place()),
             Evidence("exposed_ns per unit", int(part.exposed_ns.sum()) // part.n_units, Place()),
         ],
-        remove=_moved(scene, part, new_ns),
+        remove=in_other_times(scene, part, new_ns),
         ledger_ns=min(less_ns, int(part.exposed_ns.sum()) // part.n_units),
         what_if=[f"--set kind:{part.kind_name}={max(usual and rate / usual, 0.01):.3g}x"],
     )
-
-
-def _moved(scene: Scene, part: Operations, new_ns: NDArray[np.int64]) -> list[Removal]:
-    """Return the changes by which operations take other times, whether they could be split or not."""
-    split = part.split > 0
-    changes: list[Removal] = []
-    if split.any():
-        changes.append(transfer_lengths(dict(zip(part.operation[split].tolist(), new_ns[split].tolist(), strict=True))))
-    if not split.all() and scene.across is not None:
-        matched = scene.across.matched
-        rows: dict[int, tuple[list[int], list[int]]] = {}
-        for m, ns in zip(part.operation[~split].tolist(), new_ns[~split].tolist(), strict=True):
-            for k in range(int(matched.first[m]), int(matched.first[m + 1])):
-                view = next(v for v in scene.views if v.rank == int(matched.rank[k]))
-                own = scene.across.instances[view.rank]
-                if own.on_device[matched.instance[k]]:
-                    place_rows, lengths = rows.setdefault(view.place, ([], []))
-                    place_rows.append(int(own.row[matched.instance[k]]))
-                    lengths.append(ns)
-        changes.append(span_lengths({p: (np.array(r, np.int64), np.array(n, np.int64)) for p, (r, n) in rows.items()}))
-    return changes
 
 
 def _bus_rate(scene: Scene, part: Operations) -> float:
@@ -162,10 +139,11 @@ def _protocol(scene: Scene, operations: Operations) -> list[Suspect]:
                 Evidence("transfer_ns, median", int(np.median(part.transfer_ns)), where(scene, int(part.operation[0]))),
                 Evidence("exposed_ns per unit", shown // part.n_units, Place()),
             ],
-            remove=_moved(scene, part, new_ns),
+            remove=in_other_times(scene, part, new_ns),
             ledger_ns=shown // part.n_units // 2,
             what_if=[f"--set kind:{part.kind_name}={1 / scene.settings.low_latency_loss:g}x"],
             grade="inferred",
+            yields_to=("extra_collective", "exposed_last_bucket", "late_issue", "slow_link", "contention"),
         )
     ]
 
