@@ -31,6 +31,8 @@ def calibrate(plan: Plan, causes: Sequence[Cause], cause: Cause, low: float, hig
         slope = 0.0
         if before is not None and cause.strength != before[0]:
             slope = (share - before[1]) / (cause.strength - before[0])
+        if slope < 0 and cause.strength > 20 * cause.start(target):
+            return None  # it costs no more however strong it is
         before = (cause.strength, share)
         if slope > 0:
             cause.strength = max(0.0, cause.strength + (target - share) / slope)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.jobs.truth import step_bounds
+from tests.jobs.truth import step_bounds, step_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,8 +35,6 @@ def _document(recording: Recording, plan: Plan, rank: int) -> dict[str, Any]:
     cut = plan.knob("recorded_from", {}).get(rank)
     bounds = step_bounds(recording)[rank]
     first = bounds[0][0] if cut is None else bounds[cut][0] - 1
-    lost = plan.knob("lost_from")
-    last = bounds[-1][1] + 1 if lost is None else bounds[lost][0]
     linked = set()
     for row in sorted(rows, key=lambda one: (one.start, -one.end)):
         if row.start >= first:
@@ -44,7 +42,7 @@ def _document(recording: Recording, plan: Plan, rank: int) -> dict[str, Any]:
             linked.add(row.correlation)
     for item in sorted((item for item in recording.device if item.rank == rank), key=lambda one: one.start):
         assert item.task is not None
-        if item.correlation in linked and item.task.recorded and item.called < last:
+        if item.correlation in linked and item.task.recorded and not _lost(item, bounds, plan.knob("lost")):
             events += _device_events(item, rank)
     world = plan.knob("world_size", plan.ranks)
     document = {
@@ -81,6 +79,15 @@ def _document(recording: Recording, plan: Plan, rank: int) -> dict[str, Any]:
     if plan.ranks == 1:
         del document["distributedInfo"]
     return document
+
+
+def _lost(item: Item, bounds: list[tuple[int, int]], lost: tuple[float, float] | None) -> bool:
+    """Tell whether a span began in the part of its step that the profiler lost."""
+    step = step_of(bounds, item.start)
+    if lost is None or step < 0:
+        return False
+    start, end = bounds[step]
+    return lost[0] <= (item.start - start) / (end - start) <= lost[1]
 
 
 def _metadata(pid: int, rank: int) -> list[dict[str, Any]]:

@@ -131,9 +131,8 @@ def forward_layer(writer: Writer, main: Host, step: int, layer: int) -> None:
     tokens = plan.knob("tokens", {}).get((main.rank, step))
     for index, (kind, share) in enumerate(FORWARD):
         ns = writer.kernel_ns(FORWARD_SHARE * share / plan.layers, "forward", main, step, layer, index)
-        kernel = writer.kernel(kernel_name(writer, kind, index), ns)
-        names = FORWARD_OPS[kind]
-        writer.operator(main, names, [kernel], writer.dims(tokens))
+        kernel = writer.kernel(kernel_name(writer, kind, index), ns, blocks=index)
+        writer.operator(main, FORWARD_OPS[kind], [kernel], writer.dims(tokens, 1 + index))
 
 
 def kernel_name(writer: Writer, kind: str, index: int) -> str:
@@ -163,11 +162,13 @@ def backward_pass(writer: Writer, host: Host, step: int) -> None:
 
 def backward_layer(writer: Writer, host: Host, step: int, layer: int) -> None:
     plan = writer.plan
+    tokens = plan.knob("tokens", {}).get((host.rank, step))
     for index, (kind, share) in enumerate(BACKWARD):
         ns = writer.kernel_ns(BACKWARD_SHARE * share / plan.layers, "backward", host, step, layer, index)
         name, inner = BACKWARD_OPS[kind]
         names = [f"autograd::engine::evaluate_function: {name}", name, inner]
-        writer.operator(host, names, [writer.kernel(kernel_name(writer, kind, index + 1), ns)])
+        kernel = writer.kernel(kernel_name(writer, kind, index + 1), ns, blocks=5 + index)
+        writer.operator(host, names, [kernel], writer.dims(tokens, 5 + index))
 
 
 def buckets(writer: Writer, host: Host, step: int, layer: int) -> None:

@@ -72,10 +72,10 @@ class Writer:
     def operator(
         self, host: Host, names: Sequence[str], tasks: Sequence[Task], args: dict[str, Any] | None = None
     ) -> None:
-        """Write nested operators, the innermost of which launches the tasks."""
+        """Write nested operators, all with these arguments, the innermost of which launches the tasks."""
         before = self.host_ns(host, self.plan.op_ns / 2)
-        for place, name in enumerate(names):
-            host.open(name, "cpu_op", args if place == 0 else None)
+        for name in names:
+            host.open(name, "cpu_op", args)
             host.work(before / len(names))
         for task in tasks:
             self.launch(host, task)
@@ -84,13 +84,17 @@ class Writer:
             host.close()
         host.work(before / 3)
 
-    def kernel(self, name: str, ns: int, stream: int = COMPUTE) -> Task:
-        return Task(name, stream, ns, args={"grid": [132, 1, 1], "block": [256, 1, 1]})
+    def kernel(self, name: str, ns: int, stream: int = COMPUTE, blocks: int = 0) -> Task:
+        """Return a kernel; its grid tells apart what has one name and other sizes."""
+        grid = [self.plan.tokens // 64 + 8 * blocks, 1, 1]
+        return Task(name, stream, ns, args={"grid": grid, "block": [256, 1, 1]})
 
-    def dims(self, tokens: int | None = None) -> dict[str, Any]:
+    def dims(self, tokens: int | None = None, wide: int = 1) -> dict[str, Any]:
+        """Return the shapes of an operator's inputs: activations of so many tokens, and a weight so wide."""
         size = self.plan.tokens if tokens is None else tokens
         hidden = self.plan.hidden
-        return {"Input Dims": [[size, hidden], [hidden, hidden], [hidden]], "Input type": ["c10::BFloat16"] * 3}
+        dims = [[size, hidden], [hidden, wide * hidden], [wide * hidden]]
+        return {"Input Dims": dims, "Input type": ["c10::BFloat16"] * 3}
 
     @contextmanager
     def activity(self, host: Host, chain: Chain) -> Iterator[None]:

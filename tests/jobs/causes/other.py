@@ -37,7 +37,12 @@ class LaunchBound(Cause):
     def tune(self, plan: Plan) -> Plan:
         count = plan.layers * self.parts * 4
         plan = replace(plan, compute_ns=round(count * self.kernel_ns), op_ns=round(self.strength))
+        if self.removed and plan.knob("back_to_back"):
+            plan = plan.with_knobs(physics=replace(plan.physics, gap_ns=0))
         return plan.with_knobs(parts=self.parts, graph=self.removed, runs_ahead=False, sampler=0.004)
+
+    def alternatives(self) -> list[dict[str, Any]]:
+        return [{"back_to_back": True}]  # how far apart a graph's kernels run, this trace does not tell
 
 
 class SlowStage(Cause):
@@ -88,7 +93,7 @@ class UnrecordedGraphs(Cause):
 
 
 class LostKernels(Cause):
-    """The profiler's buffers ran full: from some launch on, no kernel is in the trace."""
+    """The profiler's buffers ran full: in every step, a long run of kernels is not in the trace."""
 
     name = "unknown_incomplete_trace"
     templates = ("train",)
@@ -100,10 +105,11 @@ class LostKernels(Cause):
 
     def __init__(self, plan: Plan, rng: random.Random) -> None:
         super().__init__(plan, rng)
-        self.lost_from = rng.randint(2, plan.steps - 3)
+        first = rng.uniform(0.05, 0.4)
+        self.lost = (first, first + rng.uniform(0.35, 0.55))
 
     def tune(self, plan: Plan) -> Plan:
-        return plan.with_knobs(lost_from=self.lost_from)
+        return plan.with_knobs(lost=self.lost)
 
 
 def memory_row(host: Host, allocated: int, reserved: int, size: int) -> None:
