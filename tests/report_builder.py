@@ -15,6 +15,7 @@ from longpole.records.ledger import DeviceTime, Ledger, ObjectTime, StageTime, U
 from longpole.records.replay import Replay, UnitErrors
 from longpole.records.tables import ActivityRow, CopyRow, GapRow, KernelRow, ModuleRow, OperatorRow, ShapeRow, Where
 from longpole.report.document import (
+    NO_MEMORY,
     SCHEMA,
     ClockEntry,
     Headline,
@@ -23,6 +24,7 @@ from longpole.report.document import (
     PeriodStatistics,
     RankEntry,
     Report,
+    RunMemory,
     RunSummary,
     SelectionEntry,
     SourceEntry,
@@ -192,6 +194,7 @@ def make_report(
     path: str = "traces/rank{rank}.json",
     critical_path: CriticalPath | None = None,
     replay: Replay | None = None,
+    memory: RunMemory | Unknown | None = None,
 ) -> Report:
     """A report of some rows; the ledger is the mean of all their units."""
     periods = [unit.period_ns for row in rows[:1] for unit in row.units if isinstance(unit.period_ns, int)]
@@ -234,6 +237,7 @@ def make_report(
         findings=[],
         long_pole=None,
         candidates=[],
+        memory=memory or NO_MEMORY,
     )
 
 
@@ -340,6 +344,7 @@ def typical() -> Report:
         unknown=unknown,
         critical_path=typical_path(),
         replay=typical_replay(),
+        memory=RunMemory(5, "cuda:0", 61_200_000_000, 74_900_000_000, 85_018_279_936, 0.72),
     )
 
 

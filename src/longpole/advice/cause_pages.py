@@ -26,7 +26,7 @@ HEADINGS: Final = (
 """The sections of every page, in order."""
 
 NEEDS_MORE: Final = {
-    "fragmentation": "a snapshot of the allocator, which no trace holds",
+    "fragmentation": "memory records (profile_memory=True), which a plain trace does not hold, or a snapshot",
     "leak": "memory records of several units (profile_memory=True), which a plain trace does not hold",
 }
 """Cause -> what it needs beyond a trace of the profiler: without it, that it is not found says nothing."""

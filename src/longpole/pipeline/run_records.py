@@ -52,7 +52,6 @@ _MUST_MATCH: Final = (
 _INFORMATIONAL: Final = ("displayTimeUnit",)
 _BLOCK_BYTES: Final = 1 << 20
 _SHAPE_CHARS: Final = 400  # operators over long lists of tensors would fill the record
-_NO_MEMORY: Final = Unknown("memory events of the trace are not read yet", ["peak memory of each device"])
 _FIRST: Final = Unknown("when the unit before it was complete is not recorded")
 _NOT_SPLIT: Final = Unknown("not all operations could be split into waiting and moving", ["traces of all ranks"])
 
@@ -106,10 +105,15 @@ def make_record(
         collectives=_collectives(report.collectives, n_units=len(counted), n_rows=len(report.ranks)),
         environment=_environment(digests, report),
         contract=_contract(digests, steady, counted),
-        limits={"peak_bytes": _NO_MEMORY},
+        limits={"peak_bytes": _peak_bytes(report)},
         integrity=[RecordNote(found.code, found.severity, found.message) for found in report.integrity],
         sources=sources,
     )
+
+
+def _peak_bytes(report: Report) -> int | Unknown:
+    """Return the most that was allocated on any device."""
+    return report.memory if isinstance(report.memory, Unknown) else report.memory.peak_allocated_bytes
 
 
 def read_record(path: str) -> RunRecord:

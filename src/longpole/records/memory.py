@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 import msgspec
 
-NOT_KNOWN = -1
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NOT_KNOWN: Final = -1
+"""Stands for an amount of bytes that is not recorded."""
 
 
 class MemoryUse(msgspec.Struct):
@@ -59,3 +65,13 @@ def peak_of(memory: RankMemory) -> MemoryUse:
         largest_spare_bytes=max(use.largest_spare_bytes for use in uses),
         reserved_falls=sum(use.reserved_falls for use in uses),
     )
+
+
+def fullest(memories: Iterable[tuple[int, RankMemory]]) -> tuple[int, RankMemory] | None:
+    """Return the device that holds most at its peak; None where no device's totals are known.
+
+    Args:
+        memories: Rank and memory.
+    """
+    known = [(rank, memory) for rank, memory in memories if not memory.from_start and memory.units]
+    return max(known, key=lambda pair: peak_of(pair[1]).peak_allocated_bytes, default=None)

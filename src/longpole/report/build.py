@@ -28,6 +28,7 @@ from longpole.report.document import (
     UnknownEntry,
 )
 from longpole.report.headline import make_headline
+from longpole.report.memory import memories_of, row_memory, run_memory, unit_memory
 from longpole.report.pointers import resolve_voids, unknown_entries
 from longpole.report.waiting import fill_waiting
 from longpole.stats import mean_ns, median_ns, percentile_ns
@@ -94,6 +95,7 @@ def build_report(
         stragglers=together.stragglers,
         links=together.links,
         pipeline=together.pipeline,
+        memory=run_memory(digests),
     )
     _withhold_services(report, digests)
     _withdraw_periods(report)
@@ -108,6 +110,9 @@ def _rank_entry(digest: RankDigest, row: RowDigest, source: int, steady: Steady)
     out = {name for name, _, rank in steady.left_out if rank in (None, digest.rank)}
     is_single = len(real_units(row.units)) == 1
     units = [_unit_entry(row, place, steady, offset_ns, out, is_single=is_single) for place in range(len(row.units))]
+    memories = memories_of(digest, row)
+    for entry in units:
+        entry.memory = unit_memory(memories, entry.name)
     ledger = add_ledgers(u.ledger for u in real_units(row.units) if u.name not in steady.moved)
     head_ns = sum(entry.wall_ns for entry in units if entry.kind == "head")
     tail_ns = sum(entry.wall_ns for entry in units if entry.kind == "tail")
@@ -132,6 +137,7 @@ def _rank_entry(digest: RankDigest, row: RowDigest, source: int, steady: Steady)
             [_shifted(gap, offset_ns) for gap in row.gaps],
             row.copies,
         ),
+        memory=row_memory(memories),
     )
 
 

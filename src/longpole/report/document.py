@@ -17,8 +17,10 @@ from longpole.records.tables import ActivityRow, CopyRow, GapRow, KernelRow, Mod
 from longpole.timeline.integrity import Finding
 
 SCHEMA: Final = "longpole.report/1"
+NO_MEMORY: Final = Unknown("the profiler was not asked for it", ["profile_memory=True"])
 
 __all__ = [
+    "NO_MEMORY",
     "SCHEMA",
     "ClockEntry",
     "DeviceTime",
@@ -30,12 +32,15 @@ __all__ = [
     "PeriodStatistics",
     "RankEntry",
     "Report",
+    "RowMemory",
+    "RunMemory",
     "RunSummary",
     "SelectionEntry",
     "SourceEntry",
     "StageTime",
     "Top",
     "UnitEntry",
+    "UnitMemory",
     "UnitSummary",
     "Unknown",
     "UnknownEntry",
@@ -128,6 +133,24 @@ class UnitSummary(msgspec.Struct):
     period_ns: PeriodStatistics
 
 
+class UnitMemory(msgspec.Struct):
+    """What one memory held in one unit.
+
+    Attributes:
+        memory: Name of the device, `cpu` for the host's memory.
+        peak_allocated_bytes: The most that was allocated.
+        end_allocated_bytes: What was allocated at the unit's end.
+        peak_reserved_bytes: The most that the allocator had taken from the driver; left out for the host.
+        largest_spare_bytes: The most that was reserved and not allocated; left out for the host.
+    """
+
+    memory: str
+    peak_allocated_bytes: int
+    end_allocated_bytes: int
+    peak_reserved_bytes: int | UnsetType = UNSET
+    largest_spare_bytes: int | UnsetType = UNSET
+
+
 class UnitEntry(msgspec.Struct):
     """One unit of one row; times since the run's base. `head` and `tail` are what lies outside all units."""
 
@@ -146,6 +169,7 @@ class UnitEntry(msgspec.Struct):
     exposed_ns: dict[str, int]
     stages: dict[str, StageTime]
     single_unit: bool | UnsetType = UNSET
+    memory: list[UnitMemory] = []
 
 
 class Top(msgspec.Struct):
@@ -155,6 +179,48 @@ class Top(msgspec.Struct):
     operators: list[OperatorRow]
     gaps: list[GapRow]
     copies: list[CopyRow]
+
+
+class RowMemory(msgspec.Struct):
+    """One memory of a row over the whole record.
+
+    Attributes:
+        memory: Name of the device, `cpu` for the host's memory.
+        from_start: What was allocated before the record is not counted: figures may be compared with each other only.
+        events: Allocations and releases that were recorded.
+        peak_allocated_bytes: The most that was allocated.
+        peak_reserved_bytes: The most that the allocator had taken from the driver; left out where it is not written.
+        reserved_at_peak_bytes: What it had taken when most was allocated; left out likewise.
+        capacity_bytes: What the device has; left out where the header does not say.
+    """
+
+    memory: str
+    from_start: bool
+    events: int
+    peak_allocated_bytes: int
+    peak_reserved_bytes: int | UnsetType = UNSET
+    reserved_at_peak_bytes: int | UnsetType = UNSET
+    capacity_bytes: int | UnsetType = UNSET
+
+
+class RunMemory(msgspec.Struct):
+    """The device that holds most at its peak.
+
+    Attributes:
+        rank: Whose device.
+        memory: Name of the device.
+        peak_allocated_bytes: The most that was allocated on it.
+        peak_reserved_bytes: The most that its allocator had taken from the driver.
+        capacity_bytes: What it has.
+        peak_share: Peak allocated as a share of that.
+    """
+
+    rank: int
+    memory: str
+    peak_allocated_bytes: int
+    peak_reserved_bytes: int | Unknown
+    capacity_bytes: int | Unknown
+    peak_share: float | Unknown
 
 
 class RankEntry(msgspec.Struct):
@@ -175,6 +241,7 @@ class RankEntry(msgspec.Struct):
     stages: dict[str, StageTime]
     modules: list[ModuleRow]
     top: Top
+    memory: list[RowMemory] = []
 
 
 class UnknownEntry(msgspec.Struct):
@@ -225,3 +292,4 @@ class Report(msgspec.Struct):
     stragglers: list[StragglerEntry] = []
     links: list[LinkRow] = []
     pipeline: list[PipelineEntry] = []
+    memory: RunMemory | Unknown = msgspec.field(default_factory=lambda: NO_MEMORY)

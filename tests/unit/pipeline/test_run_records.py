@@ -16,6 +16,7 @@ from longpole.records.ledger import Unknown
 from longpole.records.run_record_file import decode_record, encode_record
 from longpole.settings import Settings
 from tests.scaling_runs import write_run
+from tests.trace_text import BASE_US, steps, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,3 +116,13 @@ def test_wrong_options_are_refused(
     filled = [text.format(trace=folder / "rank0.json", folder=tmp_path) for text in more]
     assert main(["report", str(folder), "-q", "--no-cache", *filled]) == 2
     assert found in capsys.readouterr().err
+
+
+def test_peak_memory_is_what_the_fullest_device_held(tmp_path: Path) -> None:
+    """Recorded with `profile_memory=True`: allocated, not what the allocator keeps for later."""
+    args = {"Bytes": 512, "Total Allocated": 4096, "Total Reserved": 8192, "Device Type": 1, "Device Id": 0}
+    event = {"ph": "i", "s": "t", "name": "[memory]", "pid": 4200, "tid": 4200, "ts": BASE_US + 30, "args": args}
+
+    record, _ = record_of(write(tmp_path / "rank0.json", [*steps(3), event]))
+
+    assert record.limits["peak_bytes"] == 4096

@@ -38,7 +38,7 @@ PROMISED = {
     "long_pole",
     "candidates",
 }
-ADDED = {"stragglers", "links", "pipeline"}
+ADDED = {"stragglers", "links", "pipeline", "memory"}
 
 
 def parse(report: Report, detail: str = "unit") -> dict[str, Any]:

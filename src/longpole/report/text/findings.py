@@ -39,9 +39,10 @@ def render_findings(report: Report, style: Style) -> list[str]:
 def _finding(finding: CauseFinding, report: Report, style: Style) -> list[str]:
     mark = "►" if finding.id == report.long_pole else " "
     lines = wrap(f"{_cost(finding)}  {escape(finding.says)}", style.width, first=f"{mark} ", rest="    ", max_lines=3)
-    notes = [finding.cause, f"by the {finding.basis}"]
+    costs_time = bool(finding.once or finding.cost_ns_per_unit)
+    notes = [finding.cause, f"by the {finding.basis}" if costs_time else "costs no time by itself"]
     notes += [_GRADES[finding.evidence_grade]] if _GRADES.get(finding.evidence_grade) else []
-    if finding.cost_statistic == "mean":
+    if finding.cost_statistic == "mean" and costs_time:
         notes.append("mean over units")
     where = next((_where(row) for row in finding.evidence if row.where.start_ns is not None), "")
     text = " · ".join(notes) + (f" · see {where}" if where else "")
@@ -51,6 +52,8 @@ def _finding(finding: CauseFinding, report: Report, style: Style) -> list[str]:
 def _cost(finding: CauseFinding) -> str:
     if finding.once:
         return f"{format_ns(finding.cost_once_ns)} once"
+    if not finding.cost_ns_per_unit:
+        return "0"
     return f"{format_ns(finding.cost_ns_per_unit)} ({finding.cost_share:.0%})"
 
 

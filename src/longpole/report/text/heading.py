@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole.records.ledger import Unknown
 from longpole.report.escape import escape
 from longpole.report.text.layout import join_wrapped, wrap
+from longpole.report.text.memory import peak_memory
 from longpole.report.text.words import is_on_cpu, plural, ranks_as_text, unit_noun, wait_words, with_article
 from longpole.report.worst import whole_units
 from longpole.units import format_bytes, format_ns
@@ -38,6 +39,7 @@ def render_who(report: Report, style: Style) -> list[str]:
     if run.ranks_assumed:
         parts[0] += " (number assumed)" if n_present == 1 else " (numbers assumed)"
     parts += [_units(report), *_devices(report), *_versions(run.environment), *_period(report), *_selection(report)]
+    parts += [peak_memory(report)] if peak_memory(report) else []
     n_events = sum(source.events for source in run.sources)
     size = format_bytes(sum(source.bytes for source in run.sources))
     parts.append(f"{plural(len(run.sources), 'file')}, {size}, {plural(n_events, 'event')}")

@@ -26,6 +26,7 @@ _WORDS: Final = {
     "device_span": "time on the device",
     "world_size": "number of ranks",
     "long_pole": "cause of the long pole",
+    "memory": "peak memory",
     "gb_per_s": "rate",
     "algbw_gb_per_s": "rate",
     "busbw_gb_per_s": "bus rate",

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from longpole.advice.diagnose import diagnose
+from longpole.pipeline.reading import ReportOptions
 from longpole.pipeline.replays import replay_run, scene_of
-from longpole.pipeline.run import ReportOptions
 from tests.trace_text import BASE_US, call, steps, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from longpole.advice.diagnose import Diagnosis
@@ -231,7 +231,7 @@ def test_harm_without_pieces_is_a_lack_of_memory(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "harms"), [("cudaFree", True), ("hipHostFree", False), ("cudaFreeHost", False), ("empty_cache", False)]
 )
-def test_releases_that_the_totals_hide_show_as_calls(tmp_path: Path, name: str, harms: Callable[[], bool]) -> None:
+def test_releases_that_the_totals_hide_show_as_calls(tmp_path: Path, name: str, harms: bool) -> None:
     """The driver gets a segment back and gives a larger one before the next event is written."""
     frees = [call(number * PERIOD_US + 11, 1, name, correlation=900 + number) for number in range(8)]
 

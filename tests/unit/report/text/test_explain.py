@@ -166,7 +166,7 @@ def test_a_cause_that_no_trace_holds_is_not_excluded() -> None:
     page = page_for(answer_for("out-of-memory", a_report()))
 
     assert "none of the causes that this symptom may have" in page
-    assert "fragmentation: it needs a snapshot" in page
+    assert "fragmentation: it needs memory records" in page
 
 
 def test_candidates_of_the_run_come_with_their_gain() -> None:
