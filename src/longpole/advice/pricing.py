@@ -52,7 +52,8 @@ def price(scene: Scene, suspect: Suspect, given: Sequence[Removal] = ()) -> Pric
     ceiling_ns = suspect.ledger_ns if suspect.ceiling_ns is None else suspect.ceiling_ns
     if saving is None:
         own_ns = suspect.ledger_ns
-        return Price(own_ns, "mean", "ledger", max(ceiling_ns, own_ns), own_ns, own_ns / scene.mean_period_ns)
+        statistic = "mean" if own_ns else "median"  # what costs no time does so in every unit
+        return Price(own_ns, statistic, "ledger", max(ceiling_ns, own_ns), own_ns, own_ns / scene.mean_period_ns)
     cost_ns, mean_ns = saving
     statistic = "median"
     # A stall in fewer than half of the units shows in no median; a hair's breadth in the median is no sign of one.

@@ -106,6 +106,7 @@ def test_a_leak_costs_nothing_and_is_never_the_long_pole(tmp_path: Path) -> None
 
     assert found is not None
     assert (found.cost_ns_per_unit, found.cost_share, found.ceiling_ns, found.basis) == (0, 0.0, 0, "ledger")
+    assert (found.cost_statistic, found.once, found.what_if) == ("median", False, [])
     assert diagnosis.long_pole != found.id
 
 
