@@ -158,6 +158,7 @@ def write_manifest(scenarios: Sequence[Scenario], seen: Sequence[Mapping[str, An
         "steps_recorded": N_RECORDED,
         "realtime": first["realtime"],
         "runs": len(seen),
+        "runs_recorded_again": sum(one["attempt"] > 1 for one in seen),
         "runs_disturbed": sum(one["disturbed"] for one in seen),
     }
     lines = ["# Written by benchmarks.verify.convert; the verdicts are those of benchmarks/verify/scenarios.toml."]

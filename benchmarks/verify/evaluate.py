@@ -74,9 +74,10 @@ def render(manifest: Mapping[str, Any], documents: Sequence[Verify]) -> str:
     right = sum(row[2] == row[3] for row in map(render_row, scenarios, documents))
     lines = [
         f"{len(scenarios)} scenarios, {about['runs']} runs, {right} of {len(scenarios)} verdicts as expected."
-        f" Recorded on {about['recorded_to'][:10]}: {about['machine']}, {about['system']}, PyTorch {about['pytorch']}, Python"
-        f" {about['python']}; {about['steps_recorded']} steps a run on {about['ranks']} ranks."
-        f" {about['runs_disturbed']} of the runs had to wait for a core for longer than allowed.",
+        f" Recorded on {about['recorded_to'][:10]}: {about['machine']}, {about['system']}, PyTorch {about['pytorch']},"
+        f" Python {about['python']}; {about['steps_recorded']} steps a run on {about['ranks']} ranks."
+        f" {about['runs_recorded_again']} runs were recorded again because their pair had to wait for a core for longer"
+        f" than allowed; {about['runs_disturbed']} of those that are kept had to.",
         "",
         table(HEADER, [render_row(*both) for both in zip(scenarios, documents, strict=True)], right_from=9),
         "",

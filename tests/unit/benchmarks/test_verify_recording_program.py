@@ -205,13 +205,13 @@ def test_the_manifest_can_be_read_and_names_the_disturbed_runs(tmp_path: Path) -
     """It is TOML, whatever the texts hold; the verdicts are the table's."""
     text = SCENARIO.replace("no loader", 'no \\"loader\\" → memory') + 'few = "inconclusive"\n'
     wanted = scenario(tmp_path, text)
-    runs = [seen(side=side, pair=number, disturbed=number == 2) for number in (1, 2) for side in SIDES]
+    runs = [seen(side=side, pair=n, attempt=n, disturbed=n == 2) for n in (1, 2) for side in SIDES]
 
     write_manifest([wanted], runs, tmp_path)
 
     found = tomllib.loads((tmp_path / MANIFEST).read_text(encoding="utf-8"))
     assert found["recorded"]["runs"] == 4
-    assert found["recorded"]["runs_disturbed"] == 2
+    assert found["recorded"]["runs_disturbed"] == found["recorded"]["runs_recorded_again"] == 2
     (entry,) = found["scenario"]
     assert entry["says"] == 'no "loader" → memory'
     assert (entry["verdict"], entry["few"], entry["pairs"]) == ("accepted", "inconclusive", 2)
