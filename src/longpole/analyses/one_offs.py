@@ -62,7 +62,32 @@ def setup_rows(timeline: Timeline, book: NameBook, settings: Settings) -> Rows:
     once = np.bincount(key, minlength=1)[key] == 1
     alone = _slow_first(timeline, book, calls, key, np.zeros(len(calls), np.int64), settings)
     repeated = _slow_first(timeline, book, calls[~once], key[~once], key[~once], settings)
-    return np.union1d(alone[np.isin(alone, calls[once])], repeated).astype(np.int64)
+    found = np.union1d(alone[np.isin(alone, calls[once])], repeated)
+    return np.union1d(found, _rare_outliers(timeline, book, calls, settings)).astype(np.int64)
+
+
+def _rare_outliers(timeline: Timeline, book: NameBook, calls: NDArray[np.intp], settings: Settings) -> Rows:
+    """Return calls of a name that last many times what its others last, where they are but a few.
+
+    Each group creates its communicator at its own first collective, which need not be the first of its name: on a
+    device a call only queues work, so that nothing else takes it so long but a full queue, which takes many.
+    """
+    host = timeline.host
+    outliers: list[int] = []
+    for name in np.unique(host.name[calls]).tolist():
+        rows = calls[host.name[calls] == name]
+        dur_ns = host.end_ns[rows] - host.start_ns[rows]
+        if len(rows) < _FEW_OF:
+            continue
+        slow = rows[dur_ns > max(settings.one_off_factor * float(np.median(dur_ns)), _OUTLIER_MIN_NS)]
+        if 0 < len(slow) <= len(rows) // _FEW_OF:
+            own_ns = host.end_ns[slow] - host.start_ns[slow] - _waiting_inside(timeline, book, slow, settings)
+            outliers += slow[own_ns > _OUTLIER_MIN_NS].tolist()
+    return np.array(outliers, np.int64)
+
+
+_FEW_OF: Final = 8  # one in so many calls is a rare one
+_OUTLIER_MIN_NS: Final = 10_000_000  # our choice: creating a communicator takes tens of milliseconds at least
 
 
 def find_one_offs(

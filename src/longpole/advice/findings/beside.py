@@ -15,13 +15,16 @@ from longpole.advice.places import span
 from longpole.advice.removal import span_lengths, transfer_lengths
 from longpole.advice.suspect import Suspect
 from longpole.advice.words import on_ranks
+from longpole.analyses.name_book import STAGE_CODE
 from longpole.graph.kinds import EdgeKind
 from longpole.records.findings import Evidence, Place
 from longpole.timeline.intervals import covered_before, union
+from longpole.vocabulary.objects import COLLECTIVE_KINDS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from longpole.advice.operations import Operations
     from longpole.advice.scene import RankView, Scene
     from longpole.advice.suspect import Removal
     from longpole.whatif.draft import Draft
@@ -33,6 +36,8 @@ _ALONE_MIN: Final = 2
 _TIGHT: Final = 0.2
 _NEXT_NS: Final = 20_000
 _LONG_NS: Final = 1 << 62
+_UNLIKE: Final = 0.2  # how far apart hidden shares must lie for a fit to tell anything
+_SLOWEST: Final = 0.1
 
 
 def find(scene: Scene) -> list[Suspect]:
@@ -137,9 +142,27 @@ def _transfers(scene: Scene, assumed: float) -> tuple[dict[int, int], float]:
         if len(alone) >= _ALONE_MIN and len(beside):
             disturbed += float(beside.sum())
             reference += float(np.median(alone)) * len(beside)
-    slower = max(disturbed / reference, 1.0) if reference else assumed
+    slower = max(disturbed / reference, 1.0) if reference else _slower_by_fit(split, hidden_ns, assumed)
     new_ns = np.rint(split.transfer_ns - hidden_ns * (1 - 1 / slower)).astype(np.int64)
     return dict(zip(split.operation.tolist(), new_ns.tolist(), strict=True)), slower
+
+
+def _slower_by_fit(split: Operations, hidden_ns: Ints, assumed: float) -> float:
+    """Return how many times longer transfers take beside computing, from operations that are hidden in part.
+
+    exposed = bytes · a - hidden / slower: with several sizes and shares of hidden time both unknowns follow by least
+    squares; where all are alike, computing and communicating are taken to suffer equally.
+    """
+    good = split.size_bytes > 0
+    shown_ns = (split.transfer_ns - hidden_ns)[good].astype(np.float64)
+    columns = np.stack([split.size_bytes[good].astype(np.float64), -hidden_ns[good].astype(np.float64)], axis=1)
+    share = hidden_ns[good] / np.maximum(split.transfer_ns[good], 1)
+    if len(shown_ns) < 2 * _ALONE_MIN or float(share.max() - share.min()) < _UNLIKE:
+        return assumed
+    scale = np.maximum(np.abs(columns).max(axis=0), 1.0)
+    solved, *_ = np.linalg.lstsq(columns / scale, shown_ns, rcond=None)
+    inverse = float(solved[1] / scale[1])
+    return 1 / inverse if _SLOWEST < inverse <= 1 else assumed
 
 
 def _queue(scene: Scene) -> list[Suspect]:
@@ -184,16 +207,33 @@ def _held(scene: Scene, view: RankView) -> tuple[NDArray[np.intp], Ints]:
         return mine[:0], np.empty(0, np.int64)
     src_row, dst_row = rank.row[edges.src[mine] - low], rank.row[edges.dst[mine] - low]
     guessed = kind == EdgeKind.COINCIDENT
+    inferred = np.isin(kind, (EdgeKind.EVENT_CONFIRMED, EdgeKind.EVENT_UNTESTED)) | guessed
     collective = spans.collective
     crossing = guessed & (collective[np.where(guessed, src_row, 0)] != collective[np.where(guessed, dst_row, 0)])
     stream = kind == EdgeKind.STREAM
     behind = stream & _behind_peer(scene, view, np.where(stream, src_row, 0), np.where(stream, dst_row, 0))
-    chosen = (crossing & ~_asked_to_wait(view, np.where(guessed, dst_row, 0))) | behind
+    target, source = np.where(inferred, dst_row, 0), np.where(inferred, src_row, 0)
+    chosen = (crossing & ~_asked_to_wait(view, target)) | (inferred & _needs_none(view, source, target)) | behind
     rows = dst_row[chosen]
     launch = np.where(spans.launch[rows] >= 0, rank.host.start_ns[np.maximum(spans.launch[rows], 0)], 0)
     before = view.device_start_ns[src_row[chosen]]
     late_ns = np.maximum(view.device_start_ns[rows] - np.maximum(launch, before), 0)
     return mine[chosen], np.where(spans.launch[rows] >= 0, late_ns, 0).astype(np.int64)
+
+
+def _needs_none(view: RankView, before: Ints, row: Ints) -> NDArray[np.bool_]:
+    """Tell which spans start behind a reduction of gradients though only the optimizer needs those."""
+    spans, own = view.graph.spans, view.instances
+    on_device = own.on_device > 0
+    reduces = np.zeros(len(spans.point), np.bool_)
+    kinds = [COLLECTIVE_KINDS.index(kind) for kind in ("reduce_scatter", "all_reduce", "reduce")]
+    # What is reduced in forward is part of the model; what other threads launch in backward are gradients.
+    reduces[own.row[on_device & np.isin(own.kind, kinds)]] = True
+    reduces &= (spans.stage == STAGE_CODE["backward"]) & spans.collective
+    working = np.isin(spans.stage, (STAGE_CODE["forward"], STAGE_CODE["backward"])) & spans.compute
+    gathers = [COLLECTIVE_KINDS.index(kind) for kind in ("all_gather", "broadcast")]
+    working[own.row[on_device & np.isin(own.kind, gathers)]] = True
+    return np.asarray(reduces[before] & working[row])
 
 
 def _asked_to_wait(view: RankView, row: Ints) -> NDArray[np.bool_]:
@@ -218,7 +258,10 @@ def _asked_to_wait(view: RankView, row: Ints) -> NDArray[np.bool_]:
 def _behind_peer(scene: Scene, view: RankView, before: Ints, row: Ints) -> NDArray[np.bool_]:
     """Tell which spans are collectives right behind one that waits for its peer, and were launched while it waited."""
     spans = view.graph.spans
-    both = spans.collective[before] & spans.collective[row] & (spans.name[before] != spans.name[row])
+    kind = np.full(len(spans.point), -1, np.int64)
+    on_device_too = view.instances.on_device > 0
+    kind[view.instances.row[on_device_too]] = view.instances.kind[on_device_too]
+    both = spans.collective[before] & spans.collective[row] & (kind[before] != kind[row])
     if scene.across is None or not both.any():
         return np.zeros(len(row), np.bool_)
     waits_ns = np.zeros(len(spans.point), np.int64)

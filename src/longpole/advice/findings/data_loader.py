@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from longpole.timeline.intervals import Intervals
 
 _COPIES: Final = ("copy_input",)
+_PREPARING: Final = ("preprocess",)
 
 
 def find(scene: Scene) -> list[Suspect]:
@@ -35,9 +36,10 @@ def find(scene: Scene) -> list[Suspect]:
     if max(per_unit.values(), default=0) < least_ns:
         return []
     uneven = find_uneven(scene, per_unit, least_ns)
-    if uneven is not None:
+    if uneven is not None and _prepares(scene, uneven):
         return [_preparation(scene, times, uneven)]
-    views = [view for view in scene.views if per_unit[view.place] >= least_ns]
+    places = uneven.places if uneven is not None else [place for place, ns in per_unit.items() if ns >= least_ns]
+    views = [scene.views[place] for place in places]
     stalls = find_stalls(scene, views, [times[view.place] for view in views])
     often = f" in {len(stalls.units)} of {len(scene.units)} units{stalls.rhythm}" if stalls.sporadic else ""
     return [
@@ -54,6 +56,16 @@ def find(scene: Scene) -> list[Suspect]:
             what_if=["--remove input"],
         )
     ]
+
+
+def _prepares(scene: Scene, uneven: Uneven) -> bool:
+    """Tell whether the slow ranks spend most of their input on preparing batches, not on waiting for a loader."""
+    spent = prepared = 0
+    for place in uneven.places:
+        view = scene.views[place]
+        spent += view.mean_ns(loading(view))
+        prepared += view.mean_ns(view.activity_time(*_PREPARING))
+    return 2 * prepared > spent
 
 
 def loading(view: RankView) -> Intervals:

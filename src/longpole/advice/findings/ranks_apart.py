@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
 
 from longpole.advice.suspect import Suspect
 from longpole.advice.words import listed
 from longpole.records.findings import Evidence, Place
+from longpole.units import format_ns
 from longpole.whatif.change import Equalise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from longpole.advice.scene import Scene
     from longpole.records.collectives import PipelineEntry, StragglerEntry
 
+    Ints: TypeAlias = NDArray[np.int64]
+
 _IMBALANCE_MIN: Final = 0.1
+_ALWAYS: Final = 0.8  # of the units: a rank that is slowest in so many is the slow one
+_START_MIN: Final = 0.5  # of the period: profilers that start closer together mislead nobody
 
 
 def find(scene: Scene) -> list[Suspect]:
@@ -23,18 +33,127 @@ def find(scene: Scene) -> list[Suspect]:
     stages = [suspect for entry in scene.tables.pipeline for suspect in _stage(entry)]
     if stages:
         return [*stages, *_profiler(scene)]
-    late = {"more_work": [], "slower_work": []}  # type: dict[str, list[StragglerEntry]]
-    unclear: list[StragglerEntry] = []
+    apart = _computing(scene)
+    if apart is not None:
+        return [*_apart(scene, apart), *_profiler(scene)]
+    late: dict[str, list[StragglerEntry]] = {"more_work": [], "slower_work": []}
     for entry in scene.tables.stragglers:
         if entry.reason in late:
             late[entry.reason].append(entry)
-        elif entry.reason == "unknown" and entry.evidence and next(iter(entry.evidence)) == "compute":
-            unclear.append(entry)
-    if unclear:
-        # Without shapes: the same rank in every unit is a slow one, ranks in turn have more to do in turn.
-        key = "slower_work" if len(unclear) == 1 and 2 * len(unclear[0].in_units) > len(scene.units) else "more_work"
-        late[key] += unclear
     return [*_work(scene, late["more_work"]), *_speed(scene, late["slower_work"]), *_profiler(scene)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Computing:
+    """What ranks compute in each steady unit, of what each launched; rows are ranks, columns units.
+
+    Attributes:
+        ranks: `[R]` their numbers.
+        units: `[U]` names.
+        work_ns: `[R, U]` int64 ns.
+        amount: `[R, U]` elements of the operators' inputs, else kernels; what a slow device does not change.
+        told: `amount` counts elements.
+    """
+
+    ranks: list[int]
+    units: list[str]
+    work_ns: Ints
+    amount: Ints
+    told: bool
+
+    @property
+    def slowest(self) -> Ints:
+        """Place of the rank that computes longest in each unit: `[U]`."""
+        return self.work_ns.argmax(axis=0)
+
+    @property
+    def excess_ns(self) -> Ints:
+        """How much longer that one computes than the mean: `[U]` int64 ns."""
+        return (self.work_ns.max(axis=0) - self.work_ns.mean(axis=0)).astype(np.int64)
+
+
+def _computing(scene: Scene) -> _Computing | None:
+    """Return what ranks with devices compute in each unit; None where there are not two of them."""
+    views = [view for view in scene.views if view.graph.has_device]
+    if len(views) < 2 or not scene.units:
+        return None
+    work = np.zeros((len(views), len(scene.units)), np.int64)
+    elements, kernels = work.copy(), work.copy()
+    for r, view in enumerate(views):
+        spans = view.graph.spans
+        mine = spans.compute & (spans.unit >= 0)
+        dur_ns = (view.device_end_ns - view.device_start_ns)[mine]
+        by_unit = np.bincount(spans.unit[mine], dur_ns, len(view.graph.units)).astype(np.int64)
+        place = [view.graph.units.index(name) for name in scene.units]
+        work[r] = by_unit[place]
+        own = {unit.name: unit for unit in view.digest.rows[0].units}
+        elements[r] = [own[name].elements for name in scene.units]
+        kernels[r] = [own[name].kernels for name in scene.units]
+    told = bool((elements > 0).all())
+    return _Computing([view.rank for view in views], list(scene.units), work, elements if told else kernels, told)
+
+
+def _apart(scene: Scene, found: _Computing) -> list[Suspect]:
+    """Suspect uneven amounts of work where amounts say so or ranks are slowest in turn, else uneven speed."""
+    least_ns = scene.settings.finding_min_share * scene.period_ns
+    struck = found.excess_ns >= least_ns
+    if not struck.any():
+        return []
+    slowest = found.slowest[struck]
+    units = [name for name, hit in zip(found.units, struck.tolist(), strict=True) if hit]
+    columns = np.flatnonzero(struck)
+    ratio, longer = _over_others(found.amount, columns, slowest), _over_others(found.work_ns, columns, slowest)
+    # Weights are among the inputs, so that elements differ by less than the work does; of equal work they do not.
+    more = ratio - 1 >= scene.settings.more_work_min_share * ((longer - 1) if found.told else 1.0)
+    counts = np.bincount(slowest, minlength=len(found.ranks))
+    in_turn = counts.max() < _ALWAYS * len(slowest)
+    ranks = [found.ranks[place] for place in np.flatnonzero(counts).tolist()]
+    worst = int(counts.argmax())
+    evidence = [
+        Evidence(
+            "compute_ns beyond the mean, in its slowest unit",
+            int(found.excess_ns[columns][slowest == place].max()),
+            Place(found.ranks[place], unit=units[int(np.flatnonzero(slowest == place)[0])]),
+        )
+        for place in np.flatnonzero(counts).tolist()[:8]
+    ]
+    what = "elements of inputs" if found.told else "kernels"
+    evidence.append(Evidence(f"{what}, slowest rank over the others", round(ratio, 3), Place(found.ranks[worst])))
+    mean_ns = int(found.excess_ns.mean())
+    if more or in_turn:
+        turn = " in turn" if len(ranks) > 1 else ""
+        verb = "has" if len(ranks) == 1 else "have"
+        says = f"{listed(ranks)} {verb}{turn} more work than the others, who wait: {{cost}}"
+        return [_uneven("work_imbalance", ranks, says, evidence, mean_ns, units)]
+    ranks = [found.ranks[place] for place in np.flatnonzero(2 * counts >= len(slowest)).tolist()] or ranks
+    verb = "does" if len(ranks) == 1 else "do"
+    says = f"{listed(ranks)} {verb} the same work more slowly than the others, who wait: {{cost}}"
+    return [_uneven("slow_rank", ranks, says, evidence, mean_ns, units)]
+
+
+def _uneven(
+    cause: str, ranks: list[int], says: str, evidence: list[Evidence], mean_ns: int, units: list[str]
+) -> Suspect:
+    by = "work" if cause == "work_imbalance" else "speed"
+    return Suspect(
+        cause=cause,
+        ranks=ranks,
+        says=says,
+        evidence=evidence,
+        remove=[Equalise(by)],
+        ledger_ns=mean_ns,
+        units=units,
+        what_if=[f"--equalise {by}"],
+    )
+
+
+def _over_others(values: Ints, columns: Ints, slowest: Ints) -> float:
+    """Return the slowest rank's value over the others' median, median over some units."""
+    ratios = []
+    for column, place in zip(columns.tolist(), slowest.tolist(), strict=True):
+        others = float(np.median(np.delete(values[:, column], place)))
+        ratios.append(float(values[place, column]) / max(others, 1.0))
+    return float(np.median(ratios))
 
 
 def _work(scene: Scene, late: Sequence[StragglerEntry]) -> list[Suspect]:
@@ -101,19 +220,48 @@ def _stage(entry: PipelineEntry) -> list[Suspect]:
 
 def _profiler(scene: Scene) -> list[Suspect]:
     """Name a profiler that started late for what it is: the recording, not the job."""
-    return [
-        Suspect(
-            cause="profiler_start_skew",
-            ranks=[entry.rank],
-            says=f"{entry.says}",
-            evidence=_evidence([entry]),
-            units=entry.in_units,
-            once_ns=entry.late_ns,
-            always=True,
-        )
-        for entry in scene.tables.stragglers
-        if entry.reason == "profiler_start"
-    ]
+    named = [entry for entry in scene.tables.stragglers if entry.reason == "profiler_start"]
+    if named:
+        return [_start(entry.rank, entry.late_ns, entry.says, entry.in_units) for entry in named]
+    return _moved(scene)
+
+
+def _start(rank: int, late_ns: int, says: str, units: Sequence[str]) -> Suspect:
+    return Suspect(
+        cause="profiler_start_skew",
+        ranks=[rank],
+        says=says,
+        evidence=[Evidence("late_ns at the first collective", late_ns, Place(rank, unit=units[0] if units else ""))],
+        units=units,
+        once_ns=late_ns,
+        always=True,
+    )
+
+
+def _moved(scene: Scene) -> list[Suspect]:
+    """Suspect the profiler that started last where the others' first recorded collective waits for its rank.
+
+    The units concerned were moved into the head, so no figure rests on them; but who looks at the trace sees a rank
+    that keeps all others waiting.
+    """
+    if scene.across is None or not scene.steady.moved or len(scene.digests) < 2:
+        return []
+    began = {d.rank: scene.steady.at(d.rank, d.start_ns) for d in scene.digests}
+    last = max(began, key=lambda rank: began[rank])
+    spread_ns = began[last] - min(began.values())
+    matched, split = scene.across.matched, scene.across.split
+    early = np.minimum.reduceat(split.start_ns, matched.first[:-1]) < began[last] if len(matched) else None
+    if early is None or spread_ns < _START_MIN * scene.period_ns:
+        return []
+    late = np.flatnonzero(early & (split.culprit == last))
+    if len(late) == 0:
+        return []
+    late_ns = int(split.lateness_ns[late].max())
+    says = (
+        f"rank {last} arrives {format_ns(late_ns)} late at the first recorded collective because its profiler started"
+        f" {format_ns(spread_ns)} after the first one: the recording, not the job"
+    )
+    return [_start(last, late_ns, says, scene.steady.moved)] if 2 * spread_ns >= late_ns else []
 
 
 def _units(scene: Scene, late: Sequence[StragglerEntry]) -> list[str]:

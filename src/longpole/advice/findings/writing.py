@@ -68,7 +68,7 @@ def _find(scene: Scene, sort: _Sort) -> list[Suspect]:
     names = names or sorted(
         {view.graph.names[int(c)] for view in views for c in view.graph.spans.name[_copies(view, sort)].tolist()}
     )
-    remove: list[Removal] = without_activity([(view, _time(view, sort)) for view in views])
+    remove: list[Removal] = [*without_activity([(view, _time(view, sort)) for view in views])]
     copies = {view.place: _copies(view, sort) for view in views}
     if any(len(rows) for rows in copies.values()):
         calls = {p: scene.views[p].graph.spans.launch[rows] for p, rows in copies.items()}

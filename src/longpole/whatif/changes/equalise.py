@@ -55,11 +55,44 @@ def _by_work(draft: Draft) -> None:
         if len(by_rank) < len(draft.graph.ranks):
             continue
         mean_ns = sum(by_rank.values()) / len(by_rank)
+        if all(rank.has_device for _, rank in draft.ranks()):
+            _even_out_spans(draft, {place: spans[place, name] for place in by_rank})
+            continue
         for place, own_ns in by_rank.items():
             if own_ns:
                 _stretch(draft, spans[place, name], sections[place, name], mean_ns / own_ns)
                 inside = _within_unit(draft.graph.ranks[place], name, threads[place])
                 draft.alterations += [Alteration(place, *some, mean_ns / own_ns) for some in inside]
+
+
+def _even_out_spans(draft: Draft, spans: dict[int, NDArray[np.intp]]) -> None:
+    """Scale the spans of one unit to the mean over the ranks, each name for itself where all ranks have it.
+
+    What takes all ranks as long, such as an optimizer's kernels, stays as it is.
+    """
+    names: dict[int, list[str]] = {}
+    total_ns: dict[str, dict[int, int]] = defaultdict(dict)
+    for place, edges in spans.items():
+        rank = draft.graph.ranks[place]
+        rows = rank.row[draft.local(place, draft.graph.edges.src[edges])]
+        names[place] = [rank.names[code] for code in rank.spans.name[rows].tolist()]
+        for name, length_ns in zip(names[place], draft.length_ns[edges].tolist(), strict=True):
+            total_ns[name][place] = total_ns[name].get(place, 0) + length_ns
+    factors: dict[str, dict[int, float]] = {}
+    rest_ns = dict.fromkeys(spans, 0)
+    for name, by_rank in total_ns.items():
+        if len(by_rank) == len(spans) and all(by_rank.values()):
+            mean_ns = sum(by_rank.values()) / len(by_rank)
+            factors[name] = {place: mean_ns / own_ns for place, own_ns in by_rank.items()}
+            continue
+        for place, own_ns in by_rank.items():
+            rest_ns[place] += own_ns
+    mean_rest_ns = sum(rest_ns.values()) / max(len(rest_ns), 1)
+    for place, edges in spans.items():
+        rest = mean_rest_ns / rest_ns[place] if rest_ns[place] else 1.0
+        factor = np.array([factors[name][place] if name in factors else rest for name in names[place]], np.float64)
+        draft.set_length(edges, np.rint(draft.length_ns[edges] * factor).astype(np.int64))
+        draft.rows += len(edges)
 
 
 def _within_unit(rank: RankGraph, name: str, threads: list[OnThread]) -> list[OnThread]:

@@ -45,9 +45,18 @@ def graph_launches(draft: Draft) -> None:
         _start_with_head(draft, heads[~first], followers)
         _drop_host_time(draft, place, rank, (src[order], group[order], first))
         streams = draft.edges_of(place, EdgeKind.STREAM)
-        captured = np.isin(graph.edges.dst[streams], graph.edges.dst[followers])
-        draft.set_length(streams[captured], np.full(int(captured.sum()), draft.settings.graph_gap_ns, np.int64))
+        captured = streams[np.isin(graph.edges.dst[streams], graph.edges.dst[followers])]
+        draft.set_length(captured, _gaps_ns(draft, rank, rank.lane[draft.local(place, graph.edges.dst[captured])]))
         draft.rows += len(followers)
+
+
+def _gaps_ns(draft: Draft, rank: RankGraph, lane: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the gap before each captured span: its stream's own between queued spans where that was seen."""
+    gap_ns = np.full(len(lane), draft.settings.graph_gap_ns, np.int64)
+    for (kind, own), constant in rank.constants.items():
+        if kind == EdgeKind.STREAM and constant.fitted:
+            gap_ns[(lane == own) | (own < 0)] = constant.length_ns
+    return gap_ns
 
 
 def _groups(rank: RankGraph, src: NDArray[np.int64]) -> NDArray[np.int64]:
