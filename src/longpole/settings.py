@@ -115,12 +115,14 @@ class Settings:
         equalise_min_ratio: Ranks are made equal in speed where one takes this many times as long as the others' median
             (our choice: operators of equal ranks differ by less in the recordings).
         graph_gap_ns: Between the spans of a newly captured graph (case B082: back to back).
-        finding_min_share: A cause is a finding where it costs at least this share of the period (our choice: what one run
-            differs from the next by, `run_spread_share`).
+        finding_min_share: A cause is a finding where it costs at least this share of the period (our choice: what one
+            run differs from the next by, `run_spread_share`).
         long_pole_min_share: Findings that together cost less than this share of the period are no long pole
             (REPORT-JSON: 5 %).
-        gpu_work_min_share: Where nothing is found, the device is the long pole if it computes for at least this share of
-            the unit or of the path (our choice); below it no verdict is given.
+        gpu_work_min_share: Where nothing is found, the device is the long pole if it computes for at least this share
+            of the unit or of the path (our choice); below it no verdict is given.
+        candidates_max_edges: A report replays every change worth trying on graphs of up to this many edges (our choice:
+            some twenty sweeps of 0.15 µs an edge).
         incomplete_max_share: No verdict is given where device spans are missing from more than this share of a rank's
             units (our choice: the others may lack some too).
         acting_min_share: Collectives are worth acting on from this share of the unit in service (DESIGN 3.8); it never
@@ -179,8 +181,8 @@ class Settings:
             on their own (our choice: as many as the largest job of the corpus has).
         operation_workers_swept: So many workers, the worst by an upper bound, are each replayed on their own (our
             choice: a sweep takes a tenth of a second for 100,000 operations).
-        verify_min_units: One run a side is compared from this many units on (docs/decisions/0019: with fewer, resampling
-            says too little of the spread).
+        verify_min_units: One run a side is compared from this many units on (docs/decisions/0019: with fewer,
+            resampling says too little of the spread).
         verify_part_min_share: A part shrank where it takes less by at least this share of the period (our choice).
         verify_arrived_max_share: The wait has moved where, at best, less than this share of what the part gave up came
             out as a shorter item (our choice).
@@ -256,6 +258,7 @@ class Settings:
     finding_min_share: float = 0.03
     long_pole_min_share: float = 0.05
     gpu_work_min_share: float = 0.7
+    candidates_max_edges: int = 400_000
     incomplete_max_share: float = 0.25
     acting_min_share: float = 0.2
     fragmentation_min_share: float = 0.2

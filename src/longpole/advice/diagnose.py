@@ -100,10 +100,28 @@ def _finding(scene: Scene, suspect: Suspect, cost: Price, place: int) -> CauseFi
         evidence_grade=suspect.grade,
         rests_on=_rests_on(scene) if cost.basis == "replay" else 1.0,
         says=suspect.says.replace("{cost}", cost_text),
-        evidence=list(suspect.evidence),
+        evidence=[*suspect.evidence, *_worth_acting_on(scene, suspect.cause)],
         what_if=list(suspect.what_if),
         page=_PAGE.format(suspect.cause),
     )
+
+
+def _worth_acting_on(scene: Scene, cause: str) -> list[Evidence]:
+    """Return how much of the unit collectives are in service: from `acting_min_share` on they are worth acting on."""
+    if CAUSES[cause] != "collective":
+        return []
+    service_ns = wall_ns = 0
+    for digest in scene.digests:
+        for unit in scene.counted(digest.rows[0]):
+            own_ns = unit.ledger.objects["collective"].service_ns
+            if isinstance(own_ns, int):
+                service_ns, wall_ns = service_ns + own_ns, wall_ns + unit.ledger.wall_ns
+    if not wall_ns:
+        return []
+    share, least = service_ns / wall_ns, scene.settings.acting_min_share
+    word = "worth acting on" if share >= least else "little to act on"
+    what = f"collectives in service, share of the unit ({word}: the line is at {least:g})"
+    return [Evidence(what, round(share, 4), Place())]
 
 
 def unit_word(scene: Scene) -> str:

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from longpole.advice.diagnose import diagnose
+from longpole.advice.propose import candidates_of
 from longpole.advice.scene import Scene, Tables
 from longpole.digest.across import bring_together
 from longpole.digest.jobs import choose_run
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from longpole.graph.rank_graph import RankGraph
     from longpole.graph.run_graph import RunGraph
     from longpole.pipeline.reading import ReportOptions
+    from longpole.records.findings import CandidateEntry, CauseFinding
     from longpole.settings import Settings
     from longpole.timeline.integrity import Finding
     from longpole.whatif.replay import Replayed
@@ -117,8 +119,20 @@ def answer_run(run: Run, folder: Path, settings: Settings, unit: str | None, rul
         answer = path_answer(scene.ground, unit)
     found = diagnose(scene)
     return msgspec.structs.replace(
-        answer, findings=found.findings, long_pole=found.long_pole, why_no_pole=found.why_none
+        answer,
+        findings=found.findings,
+        long_pole=found.long_pole,
+        why_no_pole=found.why_none,
+        candidates=_candidates(scene, found.findings, answer.why_not),
     )
+
+
+def _candidates(scene: Scene, findings: list[CauseFinding], why_not: Unknown | None) -> list[CandidateEntry] | None:
+    """Return the changes worth trying, None where the graph is too large to replay each of them for a report."""
+    if scene.graph is not None and len(scene.graph.edges) > scene.settings.candidates_max_edges:
+        return None
+    paths = list(dict.fromkeys(digest.path for digest in scene.digests))
+    return candidates_of(scene, findings, why_not or Unknown("there is no replay", []), paths)
 
 
 def scene_of(run: RunReplay, rules: Path | None = None) -> Scene:

@@ -6,11 +6,11 @@ from typing import Final
 
 import msgspec
 
-from longpole.records.findings import CauseFinding
+from longpole.records.findings import CandidateEntry, CauseFinding
 from longpole.records.ledger import Unknown
 from longpole.records.replay import Replay
 
-ANSWER_VERSION: Final = 2
+ANSWER_VERSION: Final = 3
 GRAPH_VERSION: Final = 2  # of the ranks' graphs on disk
 
 
@@ -111,6 +111,7 @@ class PathAnswer(msgspec.Struct, frozen=True):
         findings: The diagnosis, the most costly first.
         long_pole: Id of the finding that is the long pole, None where no verdict can be given.
         why_no_pole: Why there is none.
+        candidates: Changes worth trying, None where the graph is too large for a report to replay them all.
     """
 
     version: int
@@ -121,3 +122,4 @@ class PathAnswer(msgspec.Struct, frozen=True):
     findings: list[CauseFinding] = []
     long_pole: str | None = None
     why_no_pole: Unknown | None = None
+    candidates: list[CandidateEntry] | None = None

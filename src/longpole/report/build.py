@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from longpole.settings import Settings
 
 _NOT_ASKED: Final = Unknown("the graph of the run was not asked for", [])
+_TOO_LARGE: Final = Unknown(
+    "the graph is too large for a report to replay every change worth trying; longpole candidates does", []
+)
 _NO_ITEMS: Final = Unknown("how many items a unit processes is not declared", ["items per unit"])
 
 
@@ -91,7 +94,7 @@ def build_report(
         replay=answer.replay or answer.why_not or _NOT_ASKED,
         findings=list(answer.findings),
         long_pole=answer.long_pole,
-        candidates=[],
+        candidates=answer.candidates or [],
         stragglers=together.stragglers,
         links=together.links,
         pipeline=together.pipeline,
@@ -101,6 +104,8 @@ def build_report(
     _withdraw_periods(report)
     why = answer.why_no_pole
     entries = [UnknownEntry("/long_pole", why.unknown, why.missing)] if why is not None else []
+    if answer.candidates is None and answer.path is not None:
+        entries.append(UnknownEntry("/candidates", _TOO_LARGE.unknown, _TOO_LARGE.missing))
     report.unknown = [*entries, *unknown_entries(report)]
     return report
 

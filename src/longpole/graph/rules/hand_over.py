@@ -9,7 +9,7 @@ thread, autograd threads and the threads of a communication library.
 
 A thread that launches for the main one does nothing by itself: its silences are waits for the main thread whatever that
 did meanwhile, records or none, and end when the main thread gets to it. So what the main thread spends before, in a
-loader or a pause without record, stays the main thread's own time (docs/decisions/0021).
+loader or a pause without record, stays the main thread's own time (docs/decisions/0022).
 
 main        ├ optimizer ┤ pause ├ forward ┤ python ┊·· waits ··├
 backward  ┤ ············ driven by main ·········· ├─ evaluate ─┤

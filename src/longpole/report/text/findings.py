@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 6
 _COLUMN: Final = 26
+_TRIED: Final = 3
+_GAIN_MIN: Final = 0.01
 _GRADES: Final = {"inferred": "inferred", "ordered": "", "recorded": ""}
 
 
@@ -31,14 +33,30 @@ def render_findings(report: Report, style: Style) -> list[str]:
         lines += _finding(finding, report, style)
     if len(found) > _SHOWN:
         lines.append(style.faint(f"  and {plural(len(found) - _SHOWN, 'more finding')}; --json has them all"))
-    hint = "What to try, with predicted gains: longpole candidates. What a cause means: longpole explain"
+    lines += _worth_trying(report, style)
+    hint = "all that is worth trying: longpole candidates; what a cause means: longpole explain"
     lines += [style.faint(line) for line in wrap(f"{hint} {found[0].cause}", style.width, first="  ", rest="  ")]
     return lines
 
 
+def _worth_trying(report: Report, style: Style) -> list[str]:
+    """Name the changes with the largest predicted gain."""
+    gains = [
+        f"{one.id} saves {one.predicted_gain_share:.0%} ({one.effort} effort)"
+        for one in report.candidates
+        if isinstance(one.predicted_gain_share, float) and one.predicted_gain_share >= _GAIN_MIN
+    ]
+    if not gains:
+        return []
+    text = f"worth trying, each alone by replay: {' · '.join(gains[:_TRIED])}"
+    return wrap(text, style.width, first="  ", rest="    ")
+
+
 def _finding(finding: CauseFinding, report: Report, style: Style) -> list[str]:
-    mark = "►" if finding.id == report.long_pole else " "
-    lines = wrap(f"{_cost(finding)}  {escape(finding.says)}", style.width, first=f"{mark} ", rest="    ", max_lines=3)
+    is_pole = finding.id == report.long_pole
+    says = "the long pole, as above" if is_pole else escape(finding.says)
+    mark = "►" if is_pole else " "
+    lines = wrap(f"{_cost(finding)}  {says}", style.width, first=f"{mark} ", rest="    ", max_lines=3)
     costs_time = bool(finding.once or finding.cost_ns_per_unit)
     notes = [finding.cause, f"by the {finding.basis}" if costs_time else "costs no time by itself"]
     notes += [_GRADES[finding.evidence_grade]] if _GRADES.get(finding.evidence_grade) else []
