@@ -186,6 +186,24 @@ class Run:
 
         return _table("Ranks that others waited for", [straggler_row(e) for e in self.report().stragglers])
 
+    def findings(self) -> Table:
+        """Return what holds the run up: a row for each cause that was found, the most costly first.
+
+        Where no long pole can be named, no row has `long_pole`, and `report().unknown` says why at `/long_pole`.
+        """
+        from longpole.pipeline.diagnosis_frames import findings_frame
+
+        return Table("What holds the run up", findings_frame(self.report()))
+
+    def candidates(self) -> Table:
+        """Return the changes worth trying, with what each is predicted to gain alone.
+
+        Null stands for what is not known; `report().unknown` says why, and `refused` why there is no prediction.
+        """
+        from longpole.pipeline.diagnosis_frames import candidates_frame
+
+        return Table("Changes worth trying", candidates_frame(self.report()))
+
     def critical_path(self, unit: str | None = None) -> Table | Unanswered:
         """Return the critical path of one unit, piece by piece, or why it is not known.
 
