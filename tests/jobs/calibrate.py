@@ -46,8 +46,8 @@ def calibrate(plan: Plan, causes: Sequence[Cause], cause: Cause, low: float, hig
 
 
 def share_of(cause: Cause, cost: Cost) -> float:
-    """Return what a cause costs, as a share of the mean period; of a one-off, of all that it costs once."""
+    """Return what a cause costs, as a share of the mean period; a one-off, in computing times of a step."""
     if cause.statistic == "one_off":
-        return cost.once_ns[0] / cost.period_ns
+        return cost.once_ns[0] / cause.plan.compute_ns
     figure = cost.median_ns if cause.statistic == "median" else cost.mean_ns
     return figure[0] / cost.period_ns

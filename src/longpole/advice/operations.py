@@ -155,7 +155,7 @@ def where(scene: Scene, operation: int) -> Place:
     matched = scene.across.matched
     k = int(matched.first[operation])
     rank, instance = int(matched.rank[k]), int(matched.instance[k])
-    view = next((view for view in scene.views if view.rank == rank), None)
+    view = scene.view_of.get(rank)
     own = scene.across.instances[rank]
     if view is None or not own.on_device[instance] or not view.graph.has_device:
         return Place(rank, COLLECTIVE_KINDS[int(matched.kind[operation])])
@@ -173,7 +173,7 @@ def in_other_times(scene: Scene, part: Operations, new_ns: NDArray[np.int64]) ->
         rows: dict[int, tuple[list[int], list[int]]] = {}
         for m, ns in zip(part.operation[~split].tolist(), new_ns[~split].tolist(), strict=True):
             for k in range(int(matched.first[m]), int(matched.first[m + 1])):
-                view = next(v for v in scene.views if v.rank == int(matched.rank[k]))
+                view = scene.view_of[int(matched.rank[k])]
                 own = scene.across.instances[view.rank]
                 if own.on_device[matched.instance[k]]:
                     place_rows, lengths = rows.setdefault(view.place, ([], []))

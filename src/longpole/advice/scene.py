@@ -83,6 +83,11 @@ class Scene:
         return [RankView(self, place, rank, by_rank[rank.rank]) for place, rank in enumerate(graph.ranks)]
 
     @cached_property
+    def view_of(self) -> dict[int, RankView]:
+        """The same by rank."""
+        return {view.rank: view for view in self.views}
+
+    @cached_property
     def units(self) -> list[str]:
         """Names of the steady units that have a period, in order."""
         if self.ground is not None:

@@ -103,10 +103,10 @@ def build_report(
     _withhold_services(report, digests)
     _withdraw_periods(report)
     why = answer.why_no_pole
-    entries = [UnknownEntry("/long_pole", why.unknown, why.missing)] if why is not None else []
+    not_known = [UnknownEntry("/long_pole", why.unknown, why.missing)] if why is not None else []
     if answer.candidates is None and answer.path is not None:
-        entries.append(UnknownEntry("/candidates", _TOO_LARGE.unknown, _TOO_LARGE.missing))
-    report.unknown = [*entries, *unknown_entries(report)]
+        not_known.append(UnknownEntry("/candidates", _TOO_LARGE.unknown, _TOO_LARGE.missing))
+    report.unknown = [*not_known, *unknown_entries(report)]
     return report
 
 

@@ -193,7 +193,7 @@ def _rounds(scene: Scene, part: Operations) -> list[list[int]]:
     assert scene.across is not None
     matched = scene.across.matched
     rank = int(matched.rank[matched.first[int(part.operation[0])]])
-    view = next((view for view in scene.views if view.rank == rank), None)
+    view = scene.view_of.get(rank)
     if view is None or not view.graph.has_device:
         return [list(range(len(part)))]
     spans = view.graph.spans

@@ -20,7 +20,7 @@ from longpole.advice.words import listed, on_ranks
 from longpole.analyses.name_book import OBJECT_CODE
 from longpole.graph.kinds import EdgeKind
 from longpole.records.findings import Evidence
-from longpole.timeline.intervals import Intervals, intersect, subtract, union
+from longpole.timeline.intervals import Intervals, covered_before, intersect, subtract, union
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,12 +61,7 @@ def _pauses(view: RankView) -> _Pauses:
         busy = _foreign(view, track)
         if busy is None or len(busy.start_ns) == 0:
             continue
-        share = np.array(
-            [
-                intersect(Intervals(quiet.start_ns[i : i + 1], quiet.end_ns[i : i + 1]), busy).total_ns()
-                for i in range(len(quiet.start_ns))
-            ]
-        )
+        share = covered_before(busy, quiet.end_ns) - covered_before(busy, quiet.start_ns)
         covered = share >= _COVERED * (quiet.end_ns - quiet.start_ns) if len(share) else best
         best |= covered
         if int(share[covered].sum()) > most:
