@@ -227,9 +227,11 @@ def _needs_none(view: RankView, before: Ints, row: Ints) -> NDArray[np.bool_]:
     on_device = own.on_device > 0
     reduces = np.zeros(len(spans.point), np.bool_)
     kinds = [COLLECTIVE_KINDS.index(kind) for kind in ("reduce_scatter", "all_reduce", "reduce")]
-    # What is reduced in forward is part of the model; what other threads launch in backward are gradients.
+    # What is reduced in forward is part of the model; what other threads launch in backward are gradients, whether
+    # from inside an operator of backward or from a hook, which lies in none.
     reduces[own.row[on_device & np.isin(own.kind, kinds)]] = True
-    reduces &= (spans.stage == STAGE_CODE["backward"]) & spans.collective
+    hooked = (spans.launch >= 0) & (view.graph.host.track[np.maximum(spans.launch, 0)] != view.main) & (view.main >= 0)
+    reduces &= ((spans.stage == STAGE_CODE["backward"]) | hooked) & spans.collective
     working = np.isin(spans.stage, (STAGE_CODE["forward"], STAGE_CODE["backward"])) & spans.compute
     gathers = [COLLECTIVE_KINDS.index(kind) for kind in ("all_gather", "broadcast")]
     working[own.row[on_device & np.isin(own.kind, gathers)]] = True

@@ -143,7 +143,14 @@ def _protocol(scene: Scene, operations: Operations) -> list[Suspect]:
             ledger_ns=shown // part.n_units // 2,
             what_if=[f"--set kind:{part.kind_name}={1 / scene.settings.low_latency_loss:g}x"],
             grade="inferred",
-            yields_to=("extra_collective", "exposed_last_bucket", "late_issue", "slow_link", "contention"),
+            yields_to=(
+                "extra_collective",
+                "exposed_last_bucket",
+                "late_issue",
+                "queue_order",
+                "slow_link",
+                "contention",
+            ),
         )
     ]
 
