@@ -156,13 +156,22 @@ def _mark(digests: list[RankDigest], steady: Steady) -> None:
     """List the units that no mean counts, once for all ranks where the reason is the same on all."""
     reasons: dict[tuple[str, str], list[int]] = {}
     for digest in digests:
+        recurring = _recurring(digest)
         for unit in real_units(digest.rows[0].units):
-            why = "profiler_start_skew" if unit.name in steady.moved else unit.one_off or _incomplete(unit)
+            once = "" if unit.one_off in recurring else unit.one_off
+            why = "profiler_start_skew" if unit.name in steady.moved else once or _incomplete(unit)
             if why:
                 reasons.setdefault((unit.name, why), []).append(digest.rank)
     for (name, why), ranks in reasons.items():
         everywhere = len(ranks) == len(digests)
         steady.left_out += [(name, why, None)] if everywhere else [(name, why, rank) for rank in ranks]
+
+
+def _recurring(digest: RankDigest) -> set[str]:
+    """Return what most units of a rank pay for: that is no one-off, and units without it would be the odd ones."""
+    units = real_units(digest.rows[0].units)
+    marks = [unit.one_off for unit in units if unit.one_off]
+    return {why for why in set(marks) if 2 * marks.count(why) > len(units) and len(units) > 2}
 
 
 def _incomplete(unit: UnitDigest) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.advice.places import longest
+from longpole.advice.removal import without_time
 from longpole.advice.suspect import Suspect
 from longpole.advice.words import on_ranks
 from longpole.digest.steady import real_units
@@ -23,12 +25,13 @@ _SAYS: Final = {
 def find(scene: Scene) -> list[Suspect]:
     """Suspect what the digests marked as paid once, by how much longer the marked units took than the others."""
     marked: dict[str, dict[str, list[int]]] = {}
+    out = {(name, why) for name, why, _ in scene.steady.left_out}
     first = {real_units(d.rows[0].units)[0].name for d in scene.digests if real_units(d.rows[0].units)}
     for digest in scene.digests:
         for unit in real_units(digest.rows[0].units):
-            if unit.one_off:
+            if unit.one_off and (unit.name, unit.one_off) in out:
                 marked.setdefault(unit.one_off, {}).setdefault(unit.name, []).append(digest.rank)
-    found = []
+    found = _recurring(scene)
     for why, units in marked.items():
         cause = why
         if why == "compilation":
@@ -50,6 +53,30 @@ def find(scene: Scene) -> list[Suspect]:
             )
         )
     return found
+
+
+def _recurring(scene: Scene) -> list[Suspect]:
+    """Suspect compiling and capturing that most units pay for."""
+    times = {view.place: view.under(view.call == "compile") for view in scene.views}
+    least_ns = scene.settings.finding_min_share * scene.period_ns / 2
+    views = [view for view in scene.views if view.mean_ns(times[view.place]) >= least_ns]
+    if not views:
+        return []
+    ranks = [view.rank for view in views]
+    return [
+        Suspect(
+            cause="recompilation",
+            ranks=ranks,
+            says=_SAYS["recompilation"] + on_ranks(scene, ranks),
+            evidence=[
+                Evidence("compiling_ns_per_unit", view.mean_ns(times[view.place]), longest(view, times[view.place]))
+                for view in views[:4]
+            ],
+            remove=[without_time({view.place: [(view.main, times[view.place])] for view in views})],
+            ledger_ns=scene.idle_ns("host.compile"),
+            holds_host=True,
+        )
+    ]
 
 
 def _excess_ns(scene: Scene, why: str, name: str) -> int:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from longpole.advice.suspect import Removal
     from longpole.whatif.draft import Draft
 
+_TURNS_MIN: Final = 3  # units: two pauses are no rotation
 _COVERED: Final = 0.5  # of a pause: what another thread does for less of it does not explain it
 _OPERATORS: Final = ("::", "cuda", "hip", "cu", "aclrt", "acl", "nccl", "rccl")
 
@@ -190,9 +191,9 @@ def _by_unit(scene: Scene, pauses: list[_Pauses]) -> dict[str, list[int]]:
 def _rotating(scene: Scene, pauses: list[_Pauses]) -> list[Suspect]:
     struck = _by_unit(scene, pauses) if len(pauses) > 1 else {}
     ranks = sorted({rank for some in struck.values() for rank in some})
-    if len(ranks) < 2:
-        return []
     units = [name for name, some in struck.items() if some]
+    if len(ranks) < 2 or len(units) < _TURNS_MIN:
+        return []
     if (
         max(sum(rank in some for some in struck.values()) for rank in ranks)
         > scene.settings.sporadic_max_share * len(scene.units) + 0.5

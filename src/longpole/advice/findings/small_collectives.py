@@ -48,8 +48,8 @@ def _suspect(scene: Scene, part: Operations, per_unit: float, size: float) -> Su
     return Suspect(
         cause="many_small_collectives",
         ranks=members(scene, part),
-        says=f"{per_unit:,.0f} {part.kind_name}{sized} per unit take {format_ns(each_ns)} each whatever their size:"
-        " {cost}",
+        says=f"{per_unit:,.0f} {part.kind_name}{sized} per unit take {format_ns(each_ns)} each, which is"
+        " mostly latency: {cost}",
         evidence=[
             Evidence("operations per unit", round(per_unit), first),
             Evidence("bytes, median", round(size), first),
