@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from longpole.advice.scene import Scene
 
 _LOW_LATENCY: Final = ("LL", "LL128")
+_SURER: Final = ("extra_collective", "exposed_last_bucket", "late_issue", "queue_order", "slow_link", "contention")
 _SHOWN_MIN: Final = 0.5  # of the transfers: a protocol matters where they show
 _FLOOR_GB_PER_S: Final = 1.0  # our choice: below what any fabric between devices is sold with
 _LARGE_BYTES: Final = 1 << 20
