@@ -93,7 +93,10 @@ def _contention(scene: Scene) -> list[Suspect]:
 
 
 def _kernels(view: RankView) -> _Beside | None:
-    """Compare kernels beside collectives with those of the same name alone."""
+    """Compare kernels beside collectives with those of the same name alone on the same stream.
+
+    On a stream of its own, a kernel of the same name may do other work.
+    """
     spans = view.graph.spans
     start_ns, end_ns = view.device_start_ns, view.device_end_ns
     moving = union(start_ns[spans.collective], end_ns[spans.collective])
@@ -104,8 +107,9 @@ def _kernels(view: RankView) -> _Beside | None:
     covered_ns = covered_before(moving, end_ns[mine]) - covered_before(moving, start_ns[mine])
     beside, alone = covered_ns >= _BESIDE * dur_ns, covered_ns == 0
     disturbed = reference = 0.0
-    for code in np.unique(spans.name[mine][beside]).tolist():
-        same = spans.name[mine] == code
+    name, lane = spans.name[mine], spans.lane[mine]
+    for code, stream in sorted({*zip(name[beside].tolist(), lane[beside].tolist(), strict=True)}):
+        same = (name == code) & (lane == stream)
         own = dur_ns[same & alone]
         if len(own) < _ALONE_MIN:
             continue
@@ -235,7 +239,9 @@ def _needs_none(view: RankView, before: Ints, row: Ints) -> NDArray[np.bool_]:
     working = np.isin(spans.stage, (STAGE_CODE["forward"], STAGE_CODE["backward"])) & spans.compute
     gathers = [COLLECTIVE_KINDS.index(kind) for kind in ("all_gather", "broadcast")]
     working[own.row[on_device & np.isin(own.kind, gathers)]] = True
-    return np.asarray(reduces[before] & working[row])
+    # What starts long after it was held up by something else.
+    next_to = view.device_start_ns[row] - view.device_end_ns[before] < _NEXT_NS
+    return np.asarray(reduces[before] & working[row] & next_to)
 
 
 def _asked_to_wait(view: RankView, row: Ints) -> NDArray[np.bool_]:
