@@ -58,6 +58,9 @@ class HandOvers:
 def find(ground: Ground, implied: Ints, calls: Ints) -> HandOvers:
     """Find the silences in which another thread worked for at least half of the time and ended before their end.
 
+    Of a thread that the main one drives, the time counts from where it resumes: what froze the main thread before, such
+    as a lock that a third thread held, is no part of that wait.
+
     Args:
         ground: The rank.
         implied: Silences that are waits for a device, unless another thread explains them.
@@ -67,16 +70,17 @@ def find(ground: Ground, implied: Ints, calls: Ints) -> HandOvers:
     n = len(silence.start_ns)
     latest_ns = np.full(n, -(1 << 62), np.int64)
     waited_for = np.full(n, -1, np.int32)
-    needed_ns = settings.silence_covered_share * (silence.end_ns - silence.start_ns)
-    free = _outside_activities(ground)
+    begin_ns = silence.start_ns.copy()
+    free, launching = _outside_activities(ground), _launching(ground)
     for track, records in ground.records.items():
-        covered_ns = covered_before(records, silence.end_ns) - covered_before(records, silence.start_ns)
+        since_ns = _resumed(ground, records) if track in launching else silence.start_ns
+        covered_ns = covered_before(records, silence.end_ns) - covered_before(records, since_ns)
+        needed_ns = settings.silence_covered_share * (silence.end_ns - since_ns)
         last = np.searchsorted(records.end_ns, silence.end_ns, side="right") - 1
         end_ns = np.where(last >= 0, records.end_ns[np.maximum(last, 0)], -(1 << 62))
         fits = free & (silence.track != track) & (covered_ns >= needed_ns) & (end_ns > silence.start_ns)
         better = fits & (end_ns > latest_ns)
-        latest_ns[better], waited_for[better] = end_ns[better], track
-    begin_ns = _when_waiting_began(ground, waited_for)
+        latest_ns[better], waited_for[better], begin_ns[better] = end_ns[better], track, since_ns[better]
     _drive(ground, _waiting(ground, implied, calls, waited_for, begin_ns), waited_for, latest_ns)
     found = np.flatnonzero(waited_for >= 0)
     return HandOvers(found.astype(np.int64), waited_for[found], latest_ns[found], begin_ns[found])
@@ -91,23 +95,21 @@ def _launching(ground: Ground) -> list[int]:
     return [track for track in np.intersect1d(tracks, backward).tolist() if track != timeline.main_track]
 
 
-def _when_waiting_began(ground: Ground, waited_for: NDArray[np.int32]) -> Ints:
-    """Return when each silence became a wait: the main thread's own time goes on until the thread it drives resumes."""
+def _resumed(ground: Ground, records: Intervals) -> Ints:
+    """Return when each silence of the main thread became a wait for a thread that it drives.
+
+    It is the main thread's own time, or another thread's, until that thread resumes; silences of other threads, and
+    those in which it works from the beginning, are waits from their start.
+    """
     silence = ground.silence
-    begin_ns = silence.start_ns.copy()
-    main = ground.timeline.main_track
-    for track in _launching(ground):
-        mine = np.flatnonzero((silence.track == main) & (waited_for == track))
-        records = ground.records.get(track)
-        if records is None or len(mine) == 0:
-            continue
-        start_ns = silence.start_ns[mine]
-        active = covered_before(records, start_ns + 1) > covered_before(records, start_ns)
-        at = np.searchsorted(records.start_ns, start_ns, side="left")
-        next_ns = records.start_ns[np.minimum(at, len(records.start_ns) - 1)]
-        own = ~active & (at < len(records.start_ns)) & (next_ns < silence.end_ns[mine])
-        begin_ns[mine[own]] = next_ns[own]
-    return begin_ns
+    start_ns = silence.start_ns
+    if len(records.start_ns) == 0:
+        return start_ns
+    active = covered_before(records, start_ns + 1) > covered_before(records, start_ns)
+    at = np.searchsorted(records.start_ns, start_ns, side="left")
+    next_ns = records.start_ns[np.minimum(at, len(records.start_ns) - 1)]
+    own = (silence.track == ground.timeline.main_track) & ~active & (at < len(records.start_ns))
+    return np.where(own & (next_ns < silence.end_ns), next_ns, start_ns)
 
 
 def _waiting(ground: Ground, implied: Ints, calls: Ints, waited_for: NDArray[np.int32], begin_ns: Ints) -> Intervals:
