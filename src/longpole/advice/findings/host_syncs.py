@@ -117,10 +117,10 @@ def _inside_activity(view: RankView, rows: NDArray[np.int64]) -> NDArray[np.bool
 
 
 _SAYS: Final = {
-    "limiter": "the host may not run ahead: it waits for the device {n} times per unit ({names}), {{cost}} of idle"
+    "limiter": "the host may not run ahead: it waits for the device {n} per unit ({names}), {{cost}} of idle"
     " device behind that{where}",
-    "readout": "the host reads the device out {n} times per unit ({names}): {{cost}} until new work arrives{where}",
-    "explicit": "the host waits for the device {n} times per unit ({names}): {{cost}} until new work arrives{where}",
+    "readout": "the host reads the device out {n} per unit ({names}): {{cost}} until new work arrives{where}",
+    "explicit": "the host waits for the device {n} per unit ({names}): {{cost}} until new work arrives{where}",
 }
 
 
@@ -133,7 +133,8 @@ def _suspect(scene: Scene, sort: str, calls: list[_Calls]) -> Suspect:
         cause = "host_sync_many"
     ranks = [one.view.rank for one in calls]
     names = sorted({one.view.graph.names[int(c)] for one in calls for c in one.view.graph.host.name[one.rows].tolist()})
-    words = {"n": f"{per_unit:.3g}", "names": some_names(names), "where": on_ranks(scene, ranks)}
+    often = "once" if round(per_unit, 1) == 1 else f"{per_unit:.3g} times"
+    words = {"n": often, "names": some_names(names), "where": on_ranks(scene, ranks)}
     blocked = [Evidence("blocked_ns_per_unit", _blocked_ns(one), places.call(one.view, _longest(one))) for one in calls]
     return Suspect(
         cause=cause,
