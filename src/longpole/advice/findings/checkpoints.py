@@ -17,7 +17,7 @@ from longpole.advice.stalls import find_uneven
 from longpole.advice.suspect import Suspect
 from longpole.advice.words import of_ranks, some_names
 from longpole.records.findings import Evidence, Place
-from longpole.timeline.intervals import Intervals, covered_before, unite
+from longpole.timeline.intervals import Intervals, covered_before, intersect, unite
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,10 +89,7 @@ def _staged(scene: Scene) -> list[Suspect]:
     views = [view for view in scene.views if len(copies[view.place])]
     if not views:
         return []
-    behind = {
-        view.place: [(t, view.activity_time(*_SAVES, track=t)) for t in range(view.graph.n_tracks) if t != view.main]
-        for view in views
-    }
+    behind = {view.place: _with_main(view) for view in views}
     waits = {v.place: v.graph.spans.launch[copies[v.place]] for v in views}
     first = views[0]
     dur_ns = {v.place: int((v.device_end_ns - v.device_start_ns)[copies[v.place]].sum()) for v in views}
@@ -118,6 +115,13 @@ def _staged(scene: Scene) -> list[Suspect]:
             grade="inferred",
         )
     ]
+
+
+def _with_main(view: RankView) -> list[tuple[int, Intervals]]:
+    """Return the time in which other threads save, and that in which the main one saves, or waits for it, meanwhile."""
+    tracks = [track for track in range(view.graph.n_tracks) if track != view.main]
+    behind = [(track, view.activity_time(*_SAVES, track=track)) for track in tracks]
+    return [*behind, (view.main, intersect(saving(view), unite(*(time for _, time in behind))))]
 
 
 def _staging_copies(view: RankView) -> NDArray[np.int64]:
