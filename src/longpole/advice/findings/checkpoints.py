@@ -32,7 +32,10 @@ _STAGES: Final = re.compile(
 
 def find(scene: Scene) -> list[Suspect]:
     """Suspect saving on the main threads, and writers that slow the units beside them."""
-    return [*_on_main(scene), *_staged(scene), *_shadow(scene)]
+    staged = _staged(scene)
+    # A main thread that waits for staging by name waits for those copies: they say more, and their removal holds both.
+    on_main = [suspect for suspect in _on_main(scene) if not staged or suspect.cause != "checkpoint_staging"]
+    return [*on_main, *staged, *_shadow(scene)]
 
 
 def _on_main(scene: Scene) -> list[Suspect]:
