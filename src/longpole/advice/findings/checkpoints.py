@@ -106,6 +106,7 @@ def _staged(scene: Scene) -> list[Suspect]:
                 Evidence("copied_ns in all", dur_ns[view.place], span(view, int(copies[view.place][0])))
                 for view in views[:4]
             ],
+            holds_host=True,
             remove=[
                 without_time(
                     {place: [pair for pair in threads if len(pair[1].start_ns)] for place, threads in behind.items()}
