@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tests.jobs.names import draw_dialect
 from tests.jobs.pipeline import fit_pipeline
 from tests.jobs.plan import US, Cause, Plan, Spot
 from tests.jobs.writer import COMM
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Hashable
 
     from tests.jobs.program import Host
@@ -210,17 +212,21 @@ class Protocol(Cause):
 
     def __init__(self, plan: Plan, rng: random.Random) -> None:
         super().__init__(plan, rng)
-        self.bytes = rng.randint(16, 160) << 20
         self.rate = rng.uniform(60, 110)
         self.faster = rng.uniform(2.0, 3.0)
+
+    @classmethod
+    def fit(cls, plan: Plan) -> Plan:
+        """Return the plan with an NCCL whose kernels' names say the protocol; RCCL's do not."""
+        dialects = (draw_dialect(random.Random(plan.seed + more)) for more in itertools.count())
+        dialect = next(one for one in dialects if one.vendor == "nvidia")
+        return replace(plan, dialect=replace(dialect, nccl="2.19"))
 
     def tune(self, plan: Plan) -> Plan:
         factor = 2 * (plan.ranks - 1) / plan.ranks
         each = self.strength / plan.layers
         size = int(each * self.rate / factor) // 1024 * 1024
         ns = self.strength / (self.faster if self.removed else 1.0)
-        dialect = replace(plan.dialect, nccl="2.19" if plan.dialect.vendor == "nvidia" else plan.dialect.nccl)
-        plan = replace(plan, dialect=dialect)
         return plan.with_knobs(reduces=1, reduce_share=ns / plan.compute_ns, reduce_bytes=size)
 
 
