@@ -59,7 +59,8 @@ SETS: Final = {
     "nccl_parser": Bounds(f"{HTA}/nccl_parser_config", 1, 2, 0.01, 0.01, 0.0, "not tested"),
     "df_index_resolver": Bounds(f"{HTA}/df_index_resolver", 1, 4, 0.01, 0.02, 0.01, "not tested"),
     "resnet18": Bounds("pytorch-torchrec/resnet18", 2, 2, 0.08, 0.13, 0.0, "not tested"),
-    "a2a": Bounds("pytorch-torchrec/sst_long_a2a_optimizer_2", 4, 2, 0.02, 0.12, 0.01, "not tested"),
+    # Less of it is kept since threads that run backward are driven by the main one (docs/decisions/0022).
+    "a2a": Bounds("pytorch-torchrec/sst_long_a2a_optimizer_2", 4, 2, 0.5, 0.53, 0.01, "not tested"),
     "qcomm": Bounds("pytorch-torchrec/sst_long_a2a_optimizer_qcomm_trace", 4, 2, 0.9, 3.0, 2.7),
     "sleep": Bounds("pytorch-torchrec/sst_sleep_pl_dense_after_backward_2", 4, 2, 0.5, 1.0, 0.3, "not tested"),
     # Ten waits of two microseconds: less than what the rest is off by, in the other direction.
@@ -270,8 +271,9 @@ def test_the_path_names_the_straggler(corpus: Path, name: str) -> None:
     pieces = replayed.observed
     mine = pieces.take(pieces.rank == [rank.rank for rank in graph.ranks].index(2))
 
-    assert mine.dur_ns.sum() > 0.9 * pieces.dur_ns.sum()
-    assert mine.dur_ns[mine.object == OBJECTS.index("host")].sum() > 0.9 * pieces.dur_ns.sum()
+    # Of 1,135 and 1,114 ms a step it sleeps 1,001 in each: 88 and 90 %.
+    assert mine.dur_ns.sum() > 0.88 * pieces.dur_ns.sum()
+    assert mine.dur_ns[mine.object == OBJECTS.index("host")].sum() > 0.88 * pieces.dur_ns.sum()
 
 
 def test_removing_what_rank_2_sleeps_brings_back_the_period(corpus: Path) -> None:

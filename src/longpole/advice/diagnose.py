@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from longpole.timeline.integrity import Finding as IntegrityFinding
 
 _PAGE: Final = "docs/reference/causes/{}.md"
+_RECORDING: Final = "profiler_start_skew"
 _SURE: Final = ("recorded", "ordered")
 
 
@@ -146,6 +147,10 @@ def _rests_on(scene: Scene) -> float:
 def _with_long_pole(scene: Scene, findings: list[CauseFinding], costs: list[Price]) -> Diagnosis:
     """Name the costliest finding over the steady units, else the costliest one-off, else the work itself."""
     least = scene.settings.long_pole_min_share
+    start = next((finding for finding in findings if finding.cause == _RECORDING), None)
+    if start is not None and not scene.steady.moved:
+        # No unit lies behind the start of all recordings, so that nothing else can be told across ranks.
+        return Diagnosis(findings, start.id)
     steady = [finding for finding in findings if not finding.once]
     if sum(finding.cost_share for finding in steady) >= least:
         return Diagnosis(findings, steady[0].id)

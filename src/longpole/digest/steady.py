@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from longpole.analyses.one_offs import COMPILATION
 from longpole.timeline.integrity import Example, Finding
 from longpole.units import format_count, format_ns
 
@@ -168,10 +169,16 @@ def _mark(digests: list[RankDigest], steady: Steady) -> None:
 
 
 def _recurring(digest: RankDigest) -> set[str]:
-    """Return what most units of a rank pay for: that is no one-off, and units without it would be the odd ones."""
+    """Return what most units of a rank pay for: that is no one-off, and units without it would be the odd ones.
+
+    A search in most units is still measured by the units whose shapes were known already.
+    """
     units = real_units(digest.rows[0].units)
-    marks = [unit.one_off for unit in units if unit.one_off]
-    return {why for why in set(marks) if 2 * marks.count(why) > len(units) and len(units) > 2}
+    n = sum(unit.one_off == COMPILATION for unit in units)
+    return {COMPILATION} if 2 * n > len(units) > _TOO_FEW else set()
+
+
+_TOO_FEW: Final = 2
 
 
 def _incomplete(unit: UnitDigest) -> str:

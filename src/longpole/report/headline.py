@@ -34,8 +34,10 @@ def make_headline(
         ledgers: (rank, device) -> ledgers of its steady units.
     """
     pole = next((finding for finding in answer.findings if finding.id == answer.long_pole), None)
-    if pole is not None and pole.cause != NO_VERDICT:
+    if pole is not None:
         return _of_finding(pole)
+    if answer.why_no_pole is not None and any(finding.cause == NO_VERDICT for finding in answer.findings):
+        return answer.why_no_pole
     return _largest_wait(digests, stragglers, ledgers)
 
 

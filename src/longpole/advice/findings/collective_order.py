@@ -98,7 +98,6 @@ def _last_bucket(scene: Scene, part: Operations) -> list[Suspect]:
             remove=[transfer_lengths(dict.fromkeys(last.operation.tolist(), 0))],
             ledger_ns=own_ns // last.n_units,
             stage="backward",
-            what_if=[f"--set kind:{part.kind_name}=0"],
         )
     ]
 

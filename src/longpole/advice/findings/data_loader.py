@@ -53,9 +53,14 @@ def find(scene: Scene) -> list[Suspect]:
             ledger_ns=scene.exposed_ns("input"),
             units=stalls.units if stalls.sporadic else (),
             stage="input",
-            what_if=["--remove input"],
+            what_if=[f"--remove {term}input" for term in _terms(scene, views)],
         )
     ]
+
+
+def _terms(scene: Scene, views: list[RankView]) -> list[str]:
+    """Return what a selector begins with: nothing where all ranks are meant."""
+    return [""] if len(views) == len(scene.digests) else [f"rank:{view.rank}&" for view in views]
 
 
 def _prepares(scene: Scene, uneven: Uneven) -> bool:

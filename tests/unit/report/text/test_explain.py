@@ -198,7 +198,7 @@ def test_the_page_of_a_cause_is_whole_and_without_marks() -> None:
     page = page_for(answer_for("slow_rank"), 100)
 
     assert "WHAT IT DOES NOT PROVE" in page
-    assert "/stragglers/*/reason is slower_work" in page
+    assert "/stragglers/*/reason" in page
     assert "`" not in page
     assert "](" not in page
     assert "(https://arxiv.org/abs/2505.05713)" in page
