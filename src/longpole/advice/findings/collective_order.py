@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _REDUCES: Final = ("all_reduce", "reduce_scatter", "reduce")
 _GATHERS: Final = ("all_gather", "broadcast")
 _HALF: Final = 0.5
-_ALIKE: Final = 0.1  # of the bytes: parameters are the same, padding is not
+_AS_MUCH: Final = 0.5  # of the gradients' bytes: what is reduced besides them (norms, tied weights) is smaller
 
 
 def find(scene: Scene) -> list[Suspect]:
@@ -146,12 +146,12 @@ def _every_micro_batch(scene: Scene, part: Operations) -> list[Suspect]:
 
 
 def _once_more(scene: Scene, part: Operations, in_backward: NDArray[np.bool_]) -> list[Suspect]:
-    """Suspect operations behind backward that move as many bytes as those within it moved already."""
+    """Suspect operations behind backward that move about as many bytes as those within it moved already."""
     again = part.take(~in_backward)
     if len(again) == 0 or (part.size_bytes <= 0).any():
         return []
     first, second = int(part.size_bytes[in_backward].sum()), int(again.size_bytes.sum())
-    if abs(second - first) > _ALIKE * first:
+    if second < _AS_MUCH * first:
         return []
     return _extra(scene, again, "runs again behind backward over bytes that were reduced already: {cost}", "")
 

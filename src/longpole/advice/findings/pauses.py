@@ -8,7 +8,7 @@ device   ═══════════════╗                       
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -199,7 +199,8 @@ def _rotating(scene: Scene, pauses: list[_Pauses]) -> list[Suspect]:
         > scene.settings.sporadic_max_share * len(scene.units) + 0.5
     ):
         return []
-    mine = [one for one in pauses if one.view.rank in ranks]
+    # Only where a rank is struck: what every rank does in every unit is no pause.
+    mine = [replace(one, alone=_in_units(one, struck)) for one in pauses if one.view.rank in ranks]
     return [
         Suspect(
             cause="host_pause_rotating",
@@ -220,6 +221,14 @@ def _rotating(scene: Scene, pauses: list[_Pauses]) -> list[Suspect]:
             grade="ordered",
         )
     ]
+
+
+def _in_units(one: _Pauses, struck: dict[str, list[int]]) -> Intervals:
+    """Return a rank's pauses in the units in which it is struck."""
+    graph = one.view.graph
+    mine = [u for u, name in enumerate(graph.units) if one.view.rank in struck.get(name, [])]
+    ends = np.append(graph.unit_start_ns[1:], graph.time_ns.max() + 1)
+    return intersect(one.alone, Intervals(graph.unit_start_ns[mine], ends[mine]))
 
 
 def _preparation(scene: Scene, pauses: list[_Pauses]) -> list[Suspect]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
+from longpole.advice.removal import span_lengths
 from longpole.advice.suspect import Suspect
 from longpole.advice.words import listed
 from longpole.records.findings import Evidence, Place
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from longpole.advice.scene import Scene
+    from longpole.advice.scene import RankView, Scene
+    from longpole.advice.suspect import Removal
     from longpole.records.collectives import PipelineEntry, StragglerEntry
 
     Ints: TypeAlias = NDArray[np.int64]
@@ -128,7 +130,40 @@ def _apart(scene: Scene, found: _Computing) -> list[Suspect]:
     ranks = [found.ranks[place] for place in np.flatnonzero(2 * counts >= len(slowest)).tolist()] or ranks
     verb = "does" if len(ranks) == 1 else "do"
     says = f"{listed(ranks)} {verb} the same work more slowly than the others, who wait: {{cost}}"
-    return [_uneven("slow_rank", ranks, says, evidence, mean_ns, units)]
+    return [
+        replace(_uneven("slow_rank", ranks, says, evidence, mean_ns, units), remove=[_at_others_pace(scene, ranks)])
+    ]
+
+
+def _at_others_pace(scene: Scene, ranks: list[int]) -> Removal:
+    """Return the change by which some ranks' kernels take no longer than the others' of the same name."""
+    usual: dict[str, list[float]] = {}
+    for view in scene.views:
+        if view.rank not in ranks:
+            for name, mean_ns in _means(view).items():
+                usual.setdefault(name, []).append(mean_ns)
+    lengths: dict[int, tuple[Ints, Ints]] = {}
+    for view in scene.views:
+        if view.rank not in ranks:
+            continue
+        spans, own = view.graph.spans, _means(view)
+        factor = np.ones(len(view.graph.names))
+        for code, name in enumerate(view.graph.names):
+            if name in own and name in usual:
+                factor[code] = min(float(np.median(usual[name])) / max(own[name], 1.0), 1.0)
+        rows = np.flatnonzero(spans.compute).astype(np.int64)
+        dur_ns = (view.device_end_ns - view.device_start_ns)[rows]
+        lengths[view.place] = rows, np.rint(dur_ns * factor[spans.name[rows]]).astype(np.int64)
+    return span_lengths(lengths)
+
+
+def _means(view: RankView) -> dict[str, float]:
+    """Return the mean length of each kernel's spans, in ns."""
+    spans = view.graph.spans
+    rows = np.flatnonzero(spans.compute)
+    names, count = spans.name[rows], np.bincount(spans.name[rows], minlength=len(view.graph.names))
+    total = np.bincount(names, (view.device_end_ns - view.device_start_ns)[rows], len(view.graph.names))
+    return {view.graph.names[code]: float(total[code] / count[code]) for code in np.flatnonzero(count).tolist()}
 
 
 def _uneven(
