@@ -85,6 +85,13 @@ class Operations:
 
 def operations_of(scene: Scene) -> Operations | None:
     """Return the collectives of the steady units; None where there are none."""
+    if "operations" not in scene.kept:
+        scene.kept["operations"] = _operations(scene)
+    found: Operations | None = scene.kept["operations"]
+    return found
+
+
+def _operations(scene: Scene) -> Operations | None:
     if scene.across is None or len(scene.across.matched) == 0:
         return None
     members = steady_members(scene.digests, scene.across, scene.steady)

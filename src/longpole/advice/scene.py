@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from longpole.advice.operations import Operations
     from longpole.digest.across import Across
     from longpole.digest.rank_digest import RankDigest, RowDigest, UnitDigest
     from longpole.digest.steady import Steady
@@ -57,6 +56,7 @@ class Scene:
         ground: The graph with its unchanged replay, None where there is none.
         settings: Thresholds.
         vocabulary: What names mean.
+        kept: What was computed once for several rules.
     """
 
     digests: list[RankDigest]
@@ -66,6 +66,7 @@ class Scene:
     ground: Ground | None
     settings: Settings
     vocabulary: Vocabulary
+    kept: dict[str, Any] = field(default_factory=dict, repr=False)
     _meanings: dict[str, HostMeaning] = field(default_factory=dict, repr=False)
 
     @property
@@ -108,13 +109,6 @@ class Scene:
         """Mean period of the steady units, else the median one."""
         periods = list(self.steady.periods.values())
         return max(sum(periods) // len(periods), 1) if periods else self.period_ns
-
-    @cached_property
-    def operations(self) -> Operations | None:
-        """The collectives of the steady units, None where there are none."""
-        from longpole.advice.operations import operations_of
-
-        return operations_of(self)
 
     @property
     def withheld(self) -> str:

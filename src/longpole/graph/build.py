@@ -290,6 +290,10 @@ def _returns(ground: Ground, blocks: Blocks) -> list[Edges]:
         call, span = blocks.call[mask], blocks.span[mask]
         own_ns = np.maximum(host.end_ns[call] - spans.end_ns[span], 0)
         result.append(Edges.of(kind, points.device_start[span] + 1, points.call_end[call], own_ns))
+    would = blocks.idle_span >= 0
+    call, span = blocks.idle[would], blocks.idle_span[would]
+    own_ns = host.end_ns[call] - spans.end_ns[span]
+    result.append(Edges.of(EdgeKind.RETURN, points.device_start[span] + 1, points.call_end[call], own_ns))
     return result
 
 

@@ -146,9 +146,7 @@ def scene_of(run: RunReplay, rules: Path | None = None) -> Scene:
     if not isinstance(run.graph, Unknown) and not isinstance(run.replayed, Unknown):
         ground = ground_of(run.run, run.across, run.graph, run.replayed, run.settings)
     together = cross_rank(run.run.digests, run.across, replace(run.steady), run.settings)
-    tables = Tables(
-        together.collectives, together.stragglers, together.links, together.pipeline, together.overlap
-    )
+    tables = Tables(together.collectives, together.stragglers, together.links, together.pipeline, together.overlap)
     vocabulary = Vocabulary.load(rules)
     return Scene(run.run.digests, run.steady, run.across, tables, ground, run.settings, vocabulary)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from longpole.advice.operations import operations_of
 from longpole.advice.places import span
 from longpole.advice.removal import span_lengths, transfer_lengths
 from longpole.advice.suspect import Suspect
@@ -128,7 +129,7 @@ def _kernels(view: RankView) -> _Beside | None:
 
 def _transfers(scene: Scene, assumed: float) -> tuple[dict[int, int], float]:
     """Return what hidden transfers would take alone, and how many times longer they take beside computing."""
-    operations = scene.operations
+    operations = operations_of(scene)
     if operations is None:
         return {}, 1.0
     split = operations.take(operations.split > 0)

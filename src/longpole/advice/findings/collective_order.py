@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from longpole.advice.operations import in_other_times, members, where
+from longpole.advice.operations import in_other_times, members, operations_of, where
 from longpole.advice.removal import transfer_lengths
 from longpole.advice.suspect import Suspect
 from longpole.analyses.name_book import STAGE_CODE
@@ -35,10 +35,11 @@ _AS_MUCH: Final = 0.5  # of the gradients' bytes: what is reduced besides them (
 
 def find(scene: Scene) -> list[Suspect]:
     """Suspect the last bucket, late gathers, and reductions that are done over again."""
-    if scene.operations is None:
+    all_of_them = operations_of(scene)
+    if all_of_them is None:
         return []
     # Where a member is missing, waiting cannot be told from moving, and nothing may rest on either (DESIGN 3.8).
-    operations = scene.operations.take((scene.operations.split > 0) | _one_way(scene.operations))
+    operations = all_of_them.take((all_of_them.split > 0) | _one_way(all_of_them))
     least_ns = scene.settings.finding_min_share * scene.period_ns / 2
     found = []
     for part in operations.of_kind(*_REDUCES).by_kind_and_group():
@@ -158,7 +159,7 @@ def _once_more(scene: Scene, part: Operations, in_backward: NDArray[np.bool_]) -
 
 def _spread(scene: Scene, part: Operations) -> list[Suspect]:
     """Suspect broadcasts in a job that reduces its gradients everywhere: all ranks hold the same already."""
-    operations = scene.operations
+    operations = operations_of(scene)
     if operations is None or part.kind_name != "broadcast":
         return []
     reduced = operations.of_kind("all_reduce")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from longpole.advice.operations import in_other_times, members, where
+from longpole.advice.operations import in_other_times, members, operations_of, where
 from longpole.advice.suspect import Suspect
 from longpole.advice.words import listed
 from longpole.ranks.cost_model import bus_factor
@@ -29,7 +29,7 @@ _LARGE_BYTES: Final = 1 << 20
 
 def find(scene: Scene) -> list[Suspect]:
     """Suspect slow pairs, slow groups, and low-latency protocols for large messages."""
-    operations = scene.operations
+    operations = operations_of(scene)
     if operations is None or scene.ground is None:
         return []
     return [*_slow_pairs(scene, operations), *_slow_groups(scene, operations), *_protocol(scene, operations)]

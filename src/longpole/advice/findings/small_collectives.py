@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longpole.advice.operations import members, where
+from longpole.advice.operations import members, operations_of, where
 from longpole.advice.suspect import Suspect
 from longpole.records.findings import Evidence
 from longpole.units import format_bytes, format_ns
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def find(scene: Scene) -> list[Suspect]:
     """Suspect kinds of collectives that are many, small, and show."""
-    operations = scene.operations
+    operations = operations_of(scene)
     if operations is None or scene.ground is None:
         return []
     least_ns = scene.settings.finding_min_share * scene.period_ns / 2
