@@ -81,3 +81,64 @@ def test_a_units_boundary_ends_a_silence() -> None:
 
     assert (390, 400, 10) in _handed(script)
     assert not [line for line in _handed(script) if line[1] == 700]
+
+
+# ------------------------------------------------------------------------------------- threads that are driven
+
+
+def _driven(*, pause: tuple[float, float] = (100, 300), other: str = "") -> Script:
+    """Draw two steps in which main's forward drives a thread that runs backward and launches.
+
+    main        ├ linear ┤ ·· frozen ·· ┊· waits ·├ optimizer ┤
+    other                ├─ holds the lock ─┤                       (where it is drawn)
+    backward    ············ silent ············ ├ evaluate ┤
+    """
+    script = Script()
+    for step in range(2):
+        at = 600.0 * step
+        script.step(step, at, at + 600)
+        script.op("aten::linear", at, at + pause[0])
+        script.backward("autograd::engine::evaluate_function: MulBackward0", at + pause[1] + 5, at + pause[1] + 95)
+        launch = script.launch(at + pause[1] + 20, at + pause[1] + 24, thread="autograd")
+        script.kernel(at + pause[1] + 30, at + pause[1] + 80, launch)
+        script.op("aten::_fused_adamw_", at + pause[1] + 100, at + pause[1] + 150)
+        if other:
+            script.op(other, at + pause[0] + 1, at + pause[1] - 1, thread="pin_memory")
+    return script
+
+
+def test_a_thread_that_runs_backward_waits_for_the_main_one_whatever_that_did() -> None:
+    """Nothing is recorded between 100 and 305, on any thread: backward was asked at 305, and main asked it."""
+    handed = _handed(_driven())
+
+    assert (305, 305, 0) in handed
+    assert (905, 905, 0) in handed
+
+
+def test_the_main_thread_s_own_time_lasts_until_the_driven_thread_resumes() -> None:
+    """It waits from 305 to 400 for what ends at 395; all before, what froze it included, is its own."""
+    graph = graph_of(_driven())
+
+    assert (395, 400, 5) in _handed(_driven())
+    assert (305, 400, "SILENT", 0) in edge_lines(graph, K.SILENT)
+    assert (0, 305, "SECTION", 305) in edge_lines(graph, K.SECTION)
+
+
+@pytest.mark.parametrize("other", ["aten::pin_memory", "aten::copy_"])
+def test_a_third_thread_that_freezes_the_main_one_hides_no_wait_for_backward(other: str) -> None:
+    """It is busy for 198 of the 300 µs in which main records nothing; backward is what main resumes behind."""
+    script = _driven(other=other)
+
+    assert (395, 400, 5) in _handed(script)
+    assert (305, 305, 0) in _handed(script)
+    assert not [line for line in _handed(script) if line[0] == 299]
+
+
+def test_a_thread_without_backward_is_not_driven() -> None:
+    """It launches all the same: nothing says who told it to."""
+    script = _driven()
+    for row in script.host:
+        row.of_autograd = False
+        row.name = row.name.replace("autograd::engine::evaluate_function: MulBackward0", "aten::mul")
+
+    assert not [line for line in _handed(script) if line[1] in (305, 905)]

@@ -134,3 +134,39 @@ def _cpu_team(compute_us: list[list[float]]) -> Run:
             script.step(step, at, done + 60)
         at = done + 60
     return replayed(*scripts)
+
+
+def test_what_takes_all_ranks_as_long_is_not_evened_out() -> None:
+    """The optimizer runs behind the all-reduce, 300 on both ranks: only the 400 and 1,000 before it become 700.
+
+    rank 0   ├─ 400 ─┤ ········ all-reduce ┤├─ adamw 300 ─┤
+    rank 1   ├──── 1,000 ────┤ all-reduce  ┤├─ adamw 300 ─┤
+
+    Scaled as a whole, 700 and 1,300 would become 1,000 each, of which 429 and 231 for the optimizer.
+    """
+    scripts = [Script(rank=r, base_ns=0, world_size=2, path=f"rank{r}.json") for r in range(2)]
+    for step in range(4):
+        at = 1500.0 * step
+        for script, own in zip(scripts, (400.0, 1000.0), strict=True):
+            script.kernel(at + 10, at + 10 + own, script.launch(at, at + 3))
+            script.collective(at + 11 + own, at + 1031, script.launch(at + 20, at + 23), stream=7)
+            script.kernel(at + 1032, at + 1332, script.launch(at + 25, at + 28), name="adamw_kernel")
+            script.sync(at + 30, at + 1337, name="cudaDeviceSynchronize")
+            script.step(step, at, at + 1500)
+    run = replayed(*scripts)
+
+    assert run.saving_us("--equalise work") == pytest.approx(300, abs=0.01)
+
+
+def test_names_that_not_all_ranks_have_are_evened_out_together() -> None:
+    """Rank 0 runs 400 under one name, rank 1 the 1,000 under another: 700 each, as if they had one name."""
+    scripts = [Script(rank=r, base_ns=0, world_size=2, path=f"rank{r}.json") for r in range(2)]
+    for step in range(4):
+        at = 1200.0 * step
+        for script, own, name in zip(scripts, (400.0, 1000.0), ("gemm_128", "gemm_256"), strict=True):
+            script.kernel(at + 10, at + 10 + own, script.launch(at, at + 3), name=name)
+            script.collective(at + 11 + own, at + 1031, script.launch(at + 20, at + 23), stream=7)
+            script.sync(at + 30, at + 1036, name="cudaDeviceSynchronize")
+            script.step(step, at, at + 1200)
+
+    assert replayed(*scripts).saving_us("--equalise work") == pytest.approx(300, abs=0.01)
