@@ -32,7 +32,7 @@ _START_MIN: Final = 0.5  # of the period: profilers that start closer together m
 
 def find(scene: Scene) -> list[Suspect]:
     """Suspect the ranks that others wait for, where computing is why."""
-    stages = [suspect for entry in scene.tables.pipeline for suspect in _stage(entry)]
+    stages = [suspect for entry in scene.tables.pipeline for suspect in _stage(scene, entry)]
     if stages:
         return [*stages, *_profiler(scene)]
     apart = _computing(scene)
@@ -135,8 +135,14 @@ def _apart(scene: Scene, found: _Computing) -> list[Suspect]:
     ]
 
 
-def _at_others_pace(scene: Scene, ranks: list[int]) -> Removal:
-    """Return the change by which some ranks' kernels take no longer than the others' of the same name."""
+def _at_others_pace(scene: Scene, ranks: list[int], share: float = 1.0) -> Removal:
+    """Return the change by which some ranks' kernels take no longer than the others' of the same name.
+
+    Args:
+        scene: The run.
+        ranks: The slow ones.
+        share: What is left of all that they compute, at most: a stage with more kernels is evened out as a whole.
+    """
     usual: dict[str, list[float]] = {}
     for view in scene.views:
         if view.rank not in ranks:
@@ -153,7 +159,9 @@ def _at_others_pace(scene: Scene, ranks: list[int]) -> Removal:
                 factor[code] = min(float(np.median(usual[name])) / max(own[name], 1.0), 1.0)
         rows = np.flatnonzero(spans.compute).astype(np.int64)
         dur_ns = (view.device_end_ns - view.device_start_ns)[rows]
-        lengths[view.place] = rows, np.rint(dur_ns * factor[spans.name[rows]]).astype(np.int64)
+        new_ns = dur_ns * factor[spans.name[rows]]
+        new_ns *= min(1.0, share * float(dur_ns.sum()) / max(float(new_ns.sum()), 1.0))
+        lengths[view.place] = rows, np.rint(new_ns).astype(np.int64)
     return span_lengths(lengths)
 
 
@@ -230,7 +238,7 @@ def _speed(scene: Scene, late: Sequence[StragglerEntry]) -> list[Suspect]:
     ]
 
 
-def _stage(entry: PipelineEntry) -> list[Suspect]:
+def _stage(scene: Scene, entry: PipelineEntry) -> list[Suspect]:
     if entry.imbalance < _IMBALANCE_MIN:
         return []
     slowest = max(range(len(entry.compute_ns)), key=lambda stage: entry.compute_ns[stage])
@@ -246,7 +254,7 @@ def _stage(entry: PipelineEntry) -> list[Suspect]:
                 Evidence("compute_ns per unit", entry.compute_ns[slowest], Place(ranks[0])),
                 Evidence("compute_ns per unit, other stages, median", usual_ns, Place()),
             ],
-            remove=[Equalise("speed")],
+            remove=[_at_others_pace(scene, ranks, usual_ns / max(entry.compute_ns[slowest], 1))],
             ledger_ns=entry.compute_ns[slowest] - usual_ns,
             what_if=["--equalise speed"],
         )
