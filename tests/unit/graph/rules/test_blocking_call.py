@@ -126,3 +126,41 @@ def test_of_nested_calls_the_outer_one_waits() -> None:
     script.sync(12, 95, name="cuCtxSynchronize")
 
     assert _returns(script) == [(90, 96, "RETURN")]
+
+
+# --------------------------------------------------------------------------- calls that would have waited
+
+
+def _found_idle(call: str = "cudaDeviceSynchronize", *, begins: float = 60) -> Script:
+    """Draw a kernel that has ended by 30 µs, and a call that takes 4 µs."""
+    script = Script()
+    script.step(0, 0, 200)
+    script.kernel(10, 30, script.launch(1, 2))
+    script.sync(begins, begins + 4, name=call)
+    return script
+
+
+@pytest.mark.parametrize("call", ["cudaStreamSynchronize", "cudaDeviceSynchronize", "hipDeviceSynchronize"])
+def test_a_call_that_found_the_device_idle_is_still_behind_it(call: str) -> None:
+    """Once the host is faster it does wait; on the record it was not blocked."""
+    graph = graph_of(_found_idle(call))
+
+    assert [(src, dst) for src, dst, _, _ in edge_lines(graph, *RETURNS)] == [(30, 64)]
+    assert len(graph.blocked) == 0
+
+
+def test_a_wait_for_an_event_that_is_over_says_nothing_of_what_ran_last() -> None:
+    assert _returns(_found_idle("cudaEventSynchronize")) == []
+
+
+def test_an_end_just_before_the_call_is_too_close_to_tell() -> None:
+    """Within 20 µs a constant of clocks or launches could make the call wait in the unchanged replay."""
+    assert _returns(_found_idle(begins=49)) == []
+    assert len(_returns(_found_idle(begins=51))) == 1
+
+
+def test_what_is_launched_later_is_not_what_it_would_have_waited_for() -> None:
+    script = _found_idle()
+    script.kernel(80, 100, script.launch(70, 72), name="later")
+
+    assert [(src, dst) for src, dst, _ in _returns(script)] == [(30, 64)]
