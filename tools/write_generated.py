@@ -12,9 +12,9 @@ from typing import Final
 
 from longpole.records.run_record import SCHEMA as RECORD_SCHEMA
 from longpole.records.run_record import RunRecord
+from longpole.report.candidates import candidates_schema
 from longpole.report.explain import explain_schema
 from longpole.report.journal import journal_schema
-from longpole.report.candidates import candidates_schema
 from longpole.report.json import report_schema
 from longpole.report.operations import operations_schema
 from longpole.report.scaling import scaling_schema

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import functools
 import json
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from longpole.records.findings import CauseFinding
 from longpole.records.ledger import Unknown
 from longpole.report.document import Headline
 from longpole.vocabulary.causes import CAUSES, NO_VERDICT
 from tests.case_answers import CASES, NOT_KINETO, Case
+
+if TYPE_CHECKING:
+    from longpole.records.findings import CauseFinding
 
 get_case = functools.cache(Case)
 

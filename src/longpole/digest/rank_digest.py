@@ -13,7 +13,7 @@ from longpole.records.memory import RankMemory
 from longpole.records.tables import ActivityRow, CopyRow, GapRow, KernelRow, ModuleRow, OperatorRow
 from longpole.timeline.integrity import Finding
 
-DIGEST_VERSION: Final = 3
+DIGEST_VERSION: Final = 4
 
 
 class DeviceSpan(msgspec.Struct):
