@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.jobs.draw import Job
 
 EXACT = Physics(launch_ns=5000, gap_ns=1000, event_ns=2000, return_ns=7000, floor_ns=3000, spread=0.0)
-SEEDS = range(0, 120, 10)
+SEEDS = range(0, 120, 20)
 MARKED = {"recompilation", "per_shape_search", "cold_start", "communicator_setup", "profiler_start_skew"}
 INCOMPLETE = "unknown_incomplete_trace"
 
