@@ -17,7 +17,7 @@ from tests.laws import check_listing, check_refusal, check_report, report_on
 
 ROOT: Final = Path(__file__).parents[2]
 LONGEST_S: Final = 10.0
-FEW, MANY = 120, 4000
+FEW, MANY = 60, 4000
 SMALL_BYTES: Final = 40_000
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.jobs.score import Verdict
 
 ALL = range(500)
-SOME = range(0, 500, 20)
+SOME = range(0, 500, 25)
 
 
 def check(verdicts: Sequence[Verdict], right: float, false_alarms: float) -> None:
