@@ -10,8 +10,9 @@ import typer
 from longpole.cli import report_options as option
 from longpole.cli.documents import DocumentOutput
 from longpole.cli.progress import Progress
+from longpole.cli.reading_options import reading_options
 from longpole.cli.terminal import COLORS
-from longpole.cli.values import parse_choice, parse_count, parse_if_given, parse_ranks, parse_units
+from longpole.cli.values import parse_choice, parse_if_given
 
 if TYPE_CHECKING:
     from longpole.report.candidates import Candidates
@@ -56,22 +57,19 @@ def candidates(
     """Say which changes are worth trying, what each would gain, and what it must prove."""
     output = DocumentOutput(json_file=json, quiet=quiet, color=parse_choice("--color", color, COLORS))
     output.check()
-    ranks, number = parse_if_given(parse_ranks, rank), parse_if_given(parse_units, units)
-    number_of_job, processes = parse_count("--job", job), parse_count("--jobs", jobs)
-    from longpole.pipeline.candidates import find_candidates
-    from longpole.pipeline.reading import ReportOptions
-
-    options = ReportOptions(
+    options = reading_options(
         step=step,
-        units=number,
-        ranks=ranks,
-        rules=parse_if_given(Path, rules),
-        settings=parse_if_given(Path, settings),
-        use_cache=not no_cache,
+        units=units,
+        rank=rank,
+        rules=rules,
+        settings=settings,
+        no_cache=no_cache,
         verify_cache=verify_cache,
-        job=number_of_job,
-        processes=processes,
+        job=job,
+        jobs=jobs,
     )
+    from longpole.pipeline.candidates import find_candidates
+
     with Progress(wanted=not output.quiet) as progress:
         document = find_candidates(
             paths,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -10,8 +9,9 @@ import typer
 from longpole.cli import report_options as option
 from longpole.cli.documents import DocumentOutput
 from longpole.cli.progress import Progress
+from longpole.cli.reading_options import reading_options
 from longpole.cli.terminal import COLORS
-from longpole.cli.values import parse_choice, parse_count, parse_if_given, parse_ranks, parse_units
+from longpole.cli.values import parse_choice
 
 EXAMPLES: Final = """\b
 Examples:
@@ -52,24 +52,21 @@ def explain(
     """Say which figures decide on a symptom and what follows from it, or what a cause is."""
     output = DocumentOutput(json_file=json, quiet=quiet, color=parse_choice("--color", color, COLORS))
     output.check()
-    ranks, number = parse_if_given(parse_ranks, rank), parse_if_given(parse_units, units)
-    number_of_job, processes = parse_count("--job", job), parse_count("--jobs", jobs)
+    options = reading_options(
+        step=step,
+        units=units,
+        rank=rank,
+        rules=rules,
+        settings=settings,
+        no_cache=no_cache,
+        verify_cache=verify_cache,
+        job=job,
+        jobs=jobs,
+    )
     from longpole.pipeline.explain import explain as answer_for
-    from longpole.pipeline.reading import ReportOptions
     from longpole.report.schema_of import encode_document
     from longpole.report.text.explain import render_explain
 
-    options = ReportOptions(
-        step=step,
-        units=number,
-        ranks=ranks,
-        rules=parse_if_given(Path, rules),
-        settings=parse_if_given(Path, settings),
-        use_cache=not no_cache,
-        verify_cache=verify_cache,
-        job=number_of_job,
-        processes=processes,
-    )
     with Progress(wanted=not quiet) as progress:
         answer = answer_for(symptom, paths or [], options, progress.update)
     output.write(

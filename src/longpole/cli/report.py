@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from longpole.cli import report_options as option
 from longpole.cli.documents import DocumentOutput
 from longpole.cli.operations import report_on_tables
 from longpole.cli.outputs import Outputs
 from longpole.cli.progress import Progress
+from longpole.cli.reading_options import reading_options
 from longpole.cli.records import RecordOutput
 from longpole.cli.terminal import COLORS
-from longpole.cli.values import parse_choice, parse_count, parse_if_given, parse_ranks, parse_units
+from longpole.cli.values import parse_choice
 
 EXAMPLES: Final = """\b
 Examples:
@@ -56,29 +56,24 @@ def report(
     )
     outputs.check()
     kept = RecordOutput.of_options(record, items, label)
-    ranks, number = parse_if_given(parse_ranks, rank), parse_if_given(parse_units, units)
-    chosen: dict[str, Any] = {
-        "job": parse_count("--job", job),
-        "processes": parse_count("--jobs", jobs),
-        "unit": unit,
-    }
+    options = reading_options(
+        step=step,
+        units=units,
+        rank=rank,
+        rules=rules,
+        settings=settings,
+        no_cache=no_cache,
+        verify_cache=verify_cache,
+        job=job,
+        jobs=jobs,
+        unit=unit,
+    )
     of_traces = {"--csv": csv, "--step": step, "--units": units, "--unit": unit, "--rank": rank}
     of_traces |= {"--rules": rules, "--job": job, "--record": record}
     if report_on_tables(paths, DocumentOutput(json_file=json, quiet=quiet, color=color), settings, of_traces):
         return
-    from longpole.pipeline.reading import ReportOptions
     from longpole.pipeline.report import report_on
 
-    options = ReportOptions(
-        step=step,
-        units=number,
-        ranks=ranks,
-        rules=parse_if_given(Path, rules),
-        settings=parse_if_given(Path, settings),
-        use_cache=not no_cache,
-        verify_cache=verify_cache,
-        **chosen,
-    )
     with Progress(wanted=not quiet) as progress:
         run, document = report_on(paths, options, progress.update)
     if kept is not None:

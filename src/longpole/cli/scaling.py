@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -10,8 +9,9 @@ import typer
 from longpole.cli import report_options as option
 from longpole.cli.documents import DocumentOutput
 from longpole.cli.progress import Progress
+from longpole.cli.reading_options import reading_options
 from longpole.cli.terminal import COLORS
-from longpole.cli.values import parse_choice, parse_count, parse_if_given, parse_items_of, parse_units
+from longpole.cli.values import parse_choice, parse_count, parse_items_of
 
 EXAMPLES: Final = """\b
 Examples:
@@ -61,23 +61,20 @@ def scaling(
     """Say how efficient a job is on more ranks, and what the loss is made of."""
     output = DocumentOutput(json_file=json, quiet=quiet, color=parse_choice("--color", color, COLORS))
     output.check()
-    number = parse_if_given(parse_units, units)
+    report = reading_options(
+        step=step,
+        units=units,
+        rules=rules,
+        settings=settings,
+        no_cache=no_cache,
+        verify_cache=verify_cache,
+        jobs=jobs,
+    )
     per_rank, of_runs = parse_count("--items", items), parse_items_of(items_of or [])
-    processes = parse_count("--jobs", jobs)
-    from longpole.pipeline.reading import ReportOptions
     from longpole.pipeline.scaling import ScalingOptions, measure_scaling
     from longpole.report.schema_of import encode_document
     from longpole.report.text.scaling import render_scaling
 
-    report = ReportOptions(
-        step=step,
-        units=number,
-        rules=parse_if_given(Path, rules),
-        settings=parse_if_given(Path, settings),
-        use_cache=not no_cache,
-        verify_cache=verify_cache,
-        processes=processes,
-    )
     mode = "strong" if strong else "weak"
     options = ScalingOptions(report=report, items=per_rank, items_of=of_runs, mode=mode)
     with Progress(wanted=not quiet) as progress:

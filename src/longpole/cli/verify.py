@@ -11,8 +11,9 @@ from longpole.cli import report_options as option
 from longpole.cli import verify_options as asked
 from longpole.cli.documents import DocumentOutput
 from longpole.cli.progress import Progress
+from longpole.cli.reading_options import reading_options
 from longpole.cli.terminal import COLORS
-from longpole.cli.values import parse_choice, parse_count, parse_if_given, parse_ranks, parse_units
+from longpole.cli.values import parse_choice, parse_if_given
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,24 +68,22 @@ def verify(
     sides = asked.parse_runs(runs or [], before or [], after or [])
     share = asked.parse_share("--threshold", threshold)
     declared = asked.parse_items_of_sides(items or [])
-    number, ranks = parse_if_given(parse_units, units), parse_if_given(parse_ranks, rank)
-    processes = parse_count("--jobs", jobs)
-    from longpole.pipeline.reading import ReportOptions
+    report = reading_options(
+        step=step,
+        units=units,
+        rank=rank,
+        rules=rules,
+        settings=settings,
+        no_cache=no_cache,
+        verify_cache=verify_cache,
+        jobs=jobs,
+    )
     from longpole.pipeline.run_records import ItemsOfUnit
     from longpole.pipeline.verify import VerifyOptions
     from longpole.whatif.change import parse_change
 
     options = VerifyOptions(
-        report=ReportOptions(
-            step=step,
-            units=number,
-            ranks=ranks,
-            rules=parse_if_given(Path, rules),
-            settings=parse_if_given(Path, settings),
-            use_cache=not no_cache,
-            verify_cache=verify_cache,
-            processes=processes,
-        ),
+        report=report,
         candidate=candidate,
         catalogue=parse_if_given(Path, catalogue),
         part=part,

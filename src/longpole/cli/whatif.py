@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -12,8 +11,9 @@ from longpole.cli import whatif_options as change
 from longpole.cli.change_order import in_typed_order, typed_words
 from longpole.cli.documents import DocumentOutput
 from longpole.cli.progress import Progress
+from longpole.cli.reading_options import reading_options
 from longpole.cli.terminal import COLORS
-from longpole.cli.values import parse_choice, parse_count, parse_if_given, parse_ranks, parse_units
+from longpole.cli.values import parse_choice
 from longpole.errors import UsageError
 
 if TYPE_CHECKING:
@@ -87,21 +87,18 @@ def whatif(
     of_traces = {"--step": step, "--units": units, "--rank": rank, "--job": job, "--rules": rules}
     if what_if_of_tables(paths, given, output, settings, of_traces):
         return
-    ranks, number = parse_if_given(parse_ranks, rank), parse_if_given(parse_units, units)
-    number_of_job, processes = parse_count("--job", job), parse_count("--jobs", jobs)
-    from longpole.pipeline.reading import ReportOptions
-
-    options = ReportOptions(
+    options = reading_options(
         step=step,
-        units=number,
-        ranks=ranks,
-        rules=parse_if_given(Path, rules),
-        settings=parse_if_given(Path, settings),
-        use_cache=not no_cache,
+        units=units,
+        rank=rank,
+        rules=rules,
+        settings=settings,
+        no_cache=no_cache,
         verify_cache=verify_cache,
-        job=number_of_job,
-        processes=processes,
+        job=job,
+        jobs=jobs,
     )
+
     _answer(paths, given, options, output)
 
 
