@@ -155,12 +155,18 @@ def _gain(judgement: Judgement, fillings: dict[str, str | Unknown], ground: Grou
         return Gain(changes, ground)
     if ground.replayed.why_refused:
         return Gain(changes, Unknown(f"the replay is refused: {ground.replayed.why_refused}"))
+    if _only_paid_once(judgement):
+        return Gain(changes, Unknown(_ONCE))
     found = _measured(changes, measure_effect(ground, changes), ground)
     if not isinstance(found.period_ns, Unknown):
         return found
-    if judgement.findings and all(answered.once for answered in judgement.findings):
-        return Gain(changes, Unknown(_ONCE))
     return _of_findings(judgement, changes, ground) or found
+
+
+def _only_paid_once(judgement: Judgement) -> bool:
+    """Tell whether a row rests on one-offs alone: what its change finds in steady units is then something else."""
+    steady = judgement.wanted and all(check.holds for check in judgement.wanted)
+    return bool(judgement.findings) and all(found.once for found in judgement.findings) and not steady
 
 
 def _of_findings(judgement: Judgement, changes: list[Change], ground: Ground) -> Gain | None:

@@ -157,6 +157,17 @@ def test_what_is_paid_once_has_no_prediction_per_unit() -> None:
     assert "only marked units pay for it" in entry.refused
 
 
+def test_names_in_steady_units_give_no_gain_to_what_was_paid_once() -> None:
+    """A recorded run searched in one unit; its steady ones only ask whether they are being compiled."""
+    job = replace(BOTH, before=(("checkpoint.py(1155): _is_compiling", 3000.0),))
+    entry = next(
+        e for e in proposed(job, [finding("per_shape_search", once=True)]).entries if e.id == "host.stop_recompiling"
+    )
+
+    assert "only marked units pay for it" in entry.refused
+    assert isinstance(entry.predicted_gain_share, Unknown)
+
+
 def test_commands_are_quoted_for_a_shell() -> None:
     from longpole.advice.figures import run_view
     from longpole.advice.propose import propose
