@@ -47,6 +47,10 @@ $(STAMP): requirements/lock.txt pyproject.toml
 	@$(BIN)/python -m pip install $(PIP_FLAGS) --no-deps --no-build-isolation -e .
 	@touch $@
 
+.PHONY: torch
+torch: setup  ## Install PyTorch for the tests that run it; they skip without
+	$(BIN)/python -m pip install $(PIP_FLAGS) $(TORCH_FLAGS) -r requirements/torch.txt
+
 .PHONY: demo
 demo: setup  ## Report on the example traces
 	$(BIN)/longpole report examples/loader-bound
@@ -62,11 +66,11 @@ check: setup  ## Format, lint, types, import rule and repository checks; no test
 
 .PHONY: test
 test: check  ## Everything of `check`, then all tests but the slow ones
-	$(BIN)/pytest -m "not slow" --durations=10
+	$(BIN)/pytest -m "not slow" --numprocesses 2 --dist worksteal --durations=10
 
 .PHONY: test-all
 test-all: check  ## Everything of `check`, then all tests
-	$(BIN)/pytest --durations=25
+	$(BIN)/pytest --numprocesses 2 --dist worksteal --durations=25
 
 .PHONY: coverage
 coverage: setup  ## All tests but the slow ones, with branch coverage and its lower bound

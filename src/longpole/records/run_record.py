@@ -62,6 +62,9 @@ class RecordUnit(_Strict):
         objects: Object -> what it took, mean over the rows.
         idle_ns: Idle reason -> time, mean over the rows.
         stages: Stage -> what it took, mean over the rows.
+        process: Which of the record's processes it ran in, where there are several.
+        conditions: What the machine was like meanwhile (pressure, throttling, clocks): name -> figure.
+        flags: Conditions that make the sample suspect; it is counted all the same.
     """
 
     period_ns: Ns | Unknown
@@ -72,6 +75,57 @@ class RecordUnit(_Strict):
     objects: dict[str, RecordTime] = {}
     idle_ns: dict[str, Ns] = {}
     stages: dict[str, RecordStage] = {}
+    process: Annotated[int, Meta(ge=0)] = 0
+    conditions: dict[str, float] = {}
+    flags: list[str] = []
+
+
+class RecordProcess(_Strict):
+    """One process of a benchmark: the unit of replication (DESIGN 3.12).
+
+    Attributes:
+        process: Its number, as units name it.
+        place: Where it stood in the order of all processes that were started, those of other records included.
+        pair: The pair it belongs to; the other half is in the other record. None where it was not paired.
+        exit_code: How it ended; negative for a signal.
+        wall_ns: The whole process, from start to end.
+        cpu_ns: User and system time of it and its children.
+        peak_bytes: The most memory that it held.
+        failure: Why it failed; empty where it did not.
+        conditions: As of a unit, over the whole process.
+        flags: As of a unit.
+    """
+
+    process: Annotated[int, Meta(ge=0)]
+    place: Annotated[int, Meta(ge=0)] = 0
+    pair: Annotated[int, Meta(ge=0)] | None = None
+    exit_code: int = 0
+    wall_ns: Ns | Unknown = NOT_RECORDED
+    cpu_ns: Ns | Unknown = NOT_RECORDED
+    peak_bytes: Ns | Unknown = NOT_RECORDED
+    failure: str = ""
+    conditions: dict[str, float] = {}
+    flags: list[str] = []
+
+
+class RecordDesign(_Strict):
+    """How a benchmark was run.
+
+    Attributes:
+        kind: `sequential` processes, or `interleaved` with those of another record in random order.
+        benchmark: What was run, in words that two records to be compared must share.
+        semantic_id: Hash of what must be the same for samples to mean the same.
+        warmup_units: Units of each process that were left out.
+        order_seed: Of the random order.
+        partner: Run id of the record on the other side.
+    """
+
+    kind: Literal["sequential", "interleaved"] = "sequential"
+    benchmark: str = ""
+    semantic_id: str = ""
+    warmup_units: Annotated[int, Meta(ge=0)] = 0
+    order_seed: int | None = None
+    partner: str = ""
 
 
 class RecordRow(_Strict):
@@ -243,6 +297,9 @@ class RunRecord(_Strict):
         limits: Name -> figure that may be limited: `peak_bytes`, `p99_ms`, `gpu_s_per_item`, `cost_per_item`, others.
         integrity: What limits the evidence.
         sources: What it was made from.
+        processes: Of a benchmark: every process that was started.
+        design: Of a benchmark: how it was run.
+        failure: Why the measurement did not come to its end; the samples until then are kept.
         extra: Anything else.
     """
 
@@ -267,6 +324,9 @@ class RunRecord(_Strict):
     limits: dict[str, Figure] = {}
     integrity: list[RecordNote] = []
     sources: list[RecordSource] = []
+    processes: list[RecordProcess] = []
+    design: RecordDesign | None = None
+    failure: str = ""
     extra: dict[str, Any] = {}
 
     def counted(self) -> list[RecordUnit]:

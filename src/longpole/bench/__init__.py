@@ -1,0 +1,1 @@
+"""Measure commands, steps and the paths of this machine, and compare what was measured."""

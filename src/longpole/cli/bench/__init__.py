@@ -1,0 +1,1 @@
+"""`longpole bench …`: measure, compare and gate."""

@@ -1,0 +1,21 @@
+"""`longpole bench`: what it can measure, and what it makes of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import typer
+
+EXAMPLES: Final = """\b
+Examples:
+  longpole bench doctor
+  longpole bench io --size 64MiB
+  longpole bench run --label before -- python train.py
+  longpole bench gate --a 'python old.py' --b 'python new.py'"""
+
+bench_app = typer.Typer(
+    help="Measure commands, steps and this machine's paths; compare and gate what was measured.",
+    epilog=EXAMPLES,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
