@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
+from longpole.cli.bench.app import bench_app
 from longpole.cli.cache import cache_app
 from longpole.cli.candidates import EXAMPLES as CANDIDATES_EXAMPLES
 from longpole.cli.candidates import candidates
@@ -59,6 +60,7 @@ app.command("candidates", epilog=CANDIDATES_EXAMPLES, short_help="Say which chan
 app.command("scaling", epilog=SCALING_EXAMPLES, short_help="Say what is lost as a job grows, and to what.")(scaling)
 app.add_typer(journal_app, name="journal")
 app.command("verify", epilog=VERIFY_EXAMPLES, short_help="Say whether a change did what it should.")(verify)
+app.add_typer(bench_app, name="bench")
 app.add_typer(cache_app, name="cache")
 app.add_typer(schema_app, name="schema")
 app.command("version", epilog="Example: longpole version")(version)

@@ -19,3 +19,8 @@ bench_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+
+@bench_app.callback()
+def bench() -> None:
+    """Measure commands, steps and this machine's paths; compare and gate what was measured."""
