@@ -6,7 +6,7 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.readers.kineto.credentials import redact
+from longpole.records.credentials import redact
 from longpole.timeline.timeline import Identity
 
 if TYPE_CHECKING:

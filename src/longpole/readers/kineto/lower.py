@@ -9,7 +9,7 @@ import numpy as np
 
 from longpole.readers.kineto.begin_end import pair_edges
 from longpole.readers.kineto.complaints import Complaints
-from longpole.readers.kineto.credentials import redact
+from longpole.records.credentials import redact
 from longpole.readers.kineto.identity import environment_of, find_identity, version_of
 from longpole.readers.kineto.kinds import row_kinds
 from longpole.readers.kineto.links import link_launches

@@ -1,7 +1,7 @@
-"""Take credentials out of texts that a trace carries: names of events and threads, versions, names of devices.
+"""Take credentials out of texts before they are kept: names in traces, command lines, variables of the environment.
 
-A trace is passed on more freely than the environment it was recorded in. Only forms that nothing else has are taken
-out; what merely could be a secret, such as a hash, stays.
+What is kept is passed on more freely than the environment it was recorded in. Only forms that nothing else has are
+taken out; what merely could be a secret, such as a hash, stays, unless its name says that it is one.
 """
 
 from __future__ import annotations
@@ -37,6 +37,11 @@ _ASSIGNED: Final = re.compile(
 _BEARER: Final = re.compile(r"(\bbearer\s+)" + _VALUE, re.IGNORECASE)
 _IN_URL: Final = re.compile(r"(://)[^\s/:@]{1,256}:[^\s/@]{1,256}(?=@)")
 _WORDS: Final = re.compile(r"secret|passw|key|token|bearer|://", re.IGNORECASE)
+_SECRET_NAME: Final = re.compile(
+    r"(?:^|[._-])(?:pass|pw|password|passwd|passphrase|secrets?|credentials?|creds?|tokens?|auth|authorization|cookie"
+    r"|api_?key|access_?key|private_?key|key)(?:$|[._-])",
+    re.IGNORECASE,
+)
 _ANY_TOKEN: Final = re.compile("|".join(pattern for _, pattern in _TOKENS))
 
 
@@ -53,6 +58,35 @@ def redact(text: str) -> str:
         text = _BEARER.sub(r"\1" + REDACTED, text)
         text = _IN_URL.sub(r"\1" + REDACTED, text)
     return text
+
+
+def redact_variable(name: str, value: str) -> str:
+    """Return the value of a variable or option without credentials; nothing of it where its name names a secret.
+
+    >>> redact_variable("NCCL_ALGO", "Ring"), redact_variable("TORCH_HUB_TOKEN", "abc")
+    ('Ring', '[redacted]')
+    """
+    return REDACTED if value and _SECRET_NAME.search(name) else redact(value)
+
+
+def redact_arguments(argv: Sequence[str]) -> list[str]:
+    """Return a command line without credentials: `--token x` and `--token=x` keep their option's name only.
+
+    >>> redact_arguments(["train.py", "--api-key", "abc", "--lr=0.1", "HF_TOKEN=abcdefgh1"])
+    ['train.py', '--api-key', '[redacted]', '--lr=0.1', 'HF_TOKEN=[redacted]']
+    """
+    kept: list[str] = []
+    hide = False
+    for argument in argv:
+        name, equals, value = argument.partition("=")
+        if hide and not argument.startswith("-"):
+            kept.append(REDACTED)
+        elif equals and " " not in name:
+            kept.append(f"{name}={redact_variable(name, value)}")
+        else:
+            kept.append(redact(argument))
+        hide = argument.startswith("-") and not equals and _SECRET_NAME.search(argument) is not None
+    return kept
 
 
 def redact_all(texts: Sequence[str]) -> list[str]:
