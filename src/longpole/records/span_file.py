@@ -15,8 +15,12 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from longpole.vocabulary.objects import POSTTRAINING_STAGES, SERVING_STAGES, STAGES
+
 SCHEMA: Final = "longpole.spans/1"
 SUFFIX: Final = ".spans.jsonl"
+STAGE_NAMES: Final = (*STAGES, *SERVING_STAGES, *POSTTRAINING_STAGES)
+"""The stages of the design: a span of such a name is one, unless it says otherwise."""
 
 Ns: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 62)]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 62)]
@@ -40,6 +44,9 @@ class Header(_Line, tag="header"):
         main_thread: The thread that carries the units.
         item_kind: What `items` count: `token`, `sample`, `request`.
         environment: Versions and devices; never secrets.
+        role: `loader_worker` for a process that fetches input for another; empty for one that carries units.
+        worker: Number of a worker among its siblings.
+        parent_pid: The process that forked or spawned it, where that was recording.
     """
 
     schema: Literal["longpole.spans/1"]
@@ -54,9 +61,20 @@ class Header(_Line, tag="header"):
     main_thread: int = 0
     item_kind: str = ""
     environment: dict[str, Any] = {}
+    role: str = ""
+    worker: Count | None = None
+    parent_pid: int | None = None
 
 
-class UnitLine(_Line, tag="unit"):
+class RankLine(_Line, tag="rank"):
+    """Who the process is, where that became known after the header was written; the last one holds."""
+
+    rank: Count | None = None
+    world_size: Count | None = None
+    local_rank: Count | None = None
+
+
+class UnitLine(_Line, tag="unit", gc=False):
     """One unit of work: a step, a request, an iteration.
 
     Attributes:
@@ -75,8 +93,10 @@ class UnitLine(_Line, tag="unit"):
     failed: bool = False
 
 
-class SpanLine(_Line, tag="span"):
-    """A stage or an operation.
+class SpanLine(_Line, tag="span", gc=False):
+    """A stage or an operation. Spans stand in the order in which they ended.
+
+    Those of one thread lie inside one another or apart, unless the program runs tasks of asyncio on it.
 
     Attributes:
         n: Its name, which profiler traces show too.
@@ -87,6 +107,7 @@ class SpanLine(_Line, tag="span"):
         stage: The stage of the unit, where the span is one (`input`, `forward`, …).
         failed: It ended by an exception.
         waits: It waits for what other threads or processes do for that object (an empty loader, a full queue).
+        items: What it processed, None where not said.
     """
 
     n: str
@@ -98,9 +119,10 @@ class SpanLine(_Line, tag="span"):
     stage: str = ""
     failed: bool = False
     waits: bool = False
+    items: Count | None = None
 
 
-class DeviceLine(_Line, tag="device"):
+class DeviceLine(_Line, tag="device", gc=False):
     """A span on a device's stream, measured by a pair of events around what the program launched.
 
     Attributes:
@@ -128,13 +150,16 @@ class CollectiveLine(_Line, tag="collective"):
         what: `enter` or `leave`.
         kind: `all_reduce`, …
         group: Name of its process group.
-        seq: How many operations of the group this process issued before it.
+        seq: How many operations of the group this process issued before it; of a send or receive, how many of that
+            direction with the same peer.
         s: When.
         t: Thread.
         members: Global ranks of the group, on the first mark of each group only.
         b: Bytes of the input.
         dtype: Of the input.
-        blocking: The call returns when the collective is done; else `leave` marks the end of the wait for it.
+        blocking: The call returns when the collective is done; else `leave` marks the end of the wait for it, on a
+            device when the device was done with it.
+        peer: Global rank at the other end of a send or receive.
     """
 
     what: Literal["enter", "leave"]
@@ -147,9 +172,10 @@ class CollectiveLine(_Line, tag="collective"):
     b: Count | None = None
     dtype: str = ""
     blocking: bool = True
+    peer: int | None = None
 
 
-class QueueLine(_Line, tag="queue"):
+class QueueLine(_Line, tag="queue", gc=False):
     """How full a queue was.
 
     Attributes:
@@ -170,10 +196,11 @@ class QueueLine(_Line, tag="queue"):
 
 
 class ThreadLine(_Line, tag="thread"):
-    """The name of a thread."""
+    """The name of a thread, and the number by which the operating system and profilers know it."""
 
     t: int
     n: str
+    native: Count | None = None
 
 
 class ClockLine(_Line, tag="clock"):
@@ -198,6 +225,7 @@ class CloseLine(_Line, tag="close"):
 
 Line: TypeAlias = (
     Header
+    | RankLine
     | UnitLine
     | SpanLine
     | DeviceLine
