@@ -1,0 +1,1 @@
+"""Results of other benchmark programs, as run records: pytest-benchmark, hyperfine, asv."""
