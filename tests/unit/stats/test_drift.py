@@ -34,7 +34,7 @@ def test_alarms_are_rare_where_nothing_changed(sigma: float, most: float) -> Non
 
 @pytest.mark.parametrize(
     ("change", "found_at_least", "delay_at_most"),
-    [({"creep": 0.005}, 0.97, 12), ({"creep": 0.002}, 0.95, 21), ({"step": 0.03}, 0.9, 12), ({"step": 0.05}, 0.97, 6)],
+    [({"creep": 0.005}, 0.97, 12), ({"creep": 0.002}, 0.95, 21), ({"step": 0.03}, 0.9, 14), ({"step": 0.05}, 0.97, 6)],
 )
 def test_slow_creep_and_small_steps_are_found(
     change: dict[str, Any], found_at_least: float, delay_at_most: int
