@@ -13,7 +13,9 @@ from typing import Final
 from longpole.records.run_record import SCHEMA as RECORD_SCHEMA
 from longpole.records.run_record import RunRecord
 from longpole.report.candidates import candidates_schema
+from longpole.report.declared_ledger import ledger_schema
 from longpole.report.explain import explain_schema
+from longpole.report.history import history_schema
 from longpole.report.journal import journal_schema
 from longpole.report.json import report_schema
 from longpole.report.operations import operations_schema
@@ -56,7 +58,9 @@ def generated_files() -> dict[Path, bytes]:
     schemas = {
         "candidates": candidates_schema(),
         "explain": explain_schema(),
+        "history": history_schema(),
         "journal": journal_schema(),
+        "ledger": ledger_schema(),
         "operations": operations_schema(),
         "record": document_schema(RunRecord, RECORD_SCHEMA),
         "report": report_schema(),

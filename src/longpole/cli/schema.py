@@ -43,6 +43,12 @@ def journal() -> None:
     _print("journal")
 
 
+@schema_app.command("history", epilog="Example: longpole schema history > history.schema.json")
+def history() -> None:
+    """Print the JSON Schema of `longpole bench history --json`."""
+    _print("history")
+
+
 @schema_app.command("explain", epilog="Example: longpole schema explain > explain.schema.json")
 def explain() -> None:
     """Print the JSON Schema of `longpole explain --json`."""
@@ -53,6 +59,12 @@ def explain() -> None:
 def scaling() -> None:
     """Print the JSON Schema of `longpole scaling --json`."""
     _print("scaling")
+
+
+@schema_app.command("ledger", epilog="Example: longpole schema ledger > ledger.schema.json")
+def ledger() -> None:
+    """Print the JSON Schema of `longpole ledger --json`."""
+    _print("ledger")
 
 
 @schema_app.command("candidates", epilog="Example: longpole schema candidates > candidates.schema.json")

@@ -6,6 +6,9 @@ from typing import Final
 
 import typer
 
+from longpole.cli.bench.history import EXAMPLES as HISTORY_EXAMPLES
+from longpole.cli.bench.history import history
+
 EXAMPLES: Final = """\b
 Examples:
   longpole bench doctor
@@ -24,3 +27,6 @@ bench_app = typer.Typer(
 @bench_app.callback()
 def bench() -> None:
     """Measure commands, steps and this machine's paths; compare and gate what was measured."""
+
+
+bench_app.command("history", epilog=HISTORY_EXAMPLES, short_help="Say whether benchmarks drift, and since when.")(history)
