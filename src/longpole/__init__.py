@@ -6,14 +6,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from longpole.bench.step import benchmark
+    from longpole.pipeline.declared_ledger import declared_ledger
     from longpole.pipeline.run import Run
     from longpole.pipeline.run import open_run as open
     from longpole.pipeline.scaling import scaling
     from longpole.pipeline.verify import VerifyOptions, verify
 
-__all__ = ["Run", "VerifyOptions", "open", "scaling", "verify"]
+__all__ = ["Run", "VerifyOptions", "benchmark", "declared_ledger", "open", "scaling", "verify"]
 
 _HOMES = {
+    "declared_ledger": ("longpole.pipeline.declared_ledger", "declared_ledger"),
+    "benchmark": ("longpole.bench.step", "benchmark"),
     "Run": ("longpole.pipeline.run", "Run"),
     "open": ("longpole.pipeline.run", "open_run"),
     "scaling": ("longpole.pipeline.scaling", "scaling"),

@@ -34,6 +34,7 @@ _PSI_TOTAL_US: Final = re.compile(r"^some .*\btotal=(\d+)", re.MULTILINE)
 _STEAL: Final = 7  # of the fields of /proc/stat's first line behind its name
 _IDLE: Final = (3, 4)  # idle and waiting for I/O
 _JIFFIES: Final = 8  # the fields from there on are counted in user and nice already
+_TICKS_MIN: Final = 20  # of all CPUs; the kernel counts hundredths of a second, and fewer of them are no share
 _FREQUENCIES_MAX: Final = 64  # files; a mean needs no more of them
 
 
@@ -150,13 +151,13 @@ def _pressure(kind: str, before: str, after: str, elapsed_ns: int) -> dict[str, 
 
 
 def _cpu_time(before: str, after: str) -> dict[str, float]:
-    """Return stolen and busy time from the sums over all CPUs; nothing where no tick passed."""
+    """Return stolen and busy time from the sums over all CPUs; nothing where few ticks passed."""
     one, other = _jiffies(before), _jiffies(after)
     if len(one) != _JIFFIES or len(other) != _JIFFIES:
         return {}
     spent = [max(b - a, 0) for a, b in zip(one, other, strict=True)]
     total, stolen = sum(spent), spent[_STEAL]
-    if not total:
+    if total < _TICKS_MIN:
         return {}
     cpus = len(re.findall(r"^cpu\d+ ", after, re.MULTILINE)) or 1
     busy = total - stolen - sum(spent[place] for place in _IDLE)

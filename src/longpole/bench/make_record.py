@@ -88,6 +88,7 @@ class Measured:
         run_id: Of the record.
         results: What its processes gave, in order.
         failure: Why it did not come to its end, beyond what its processes say.
+        stopped: Why no further process was started: `target`, `processes`, `budget`, `failed` or `interrupted`.
     """
 
     benchmark: Benchmark
@@ -96,10 +97,12 @@ class Measured:
     run_id: str = field(default_factory=lambda: secrets.token_hex(_RUN_ID_BYTES))
     results: list[ProcessResult] = field(default_factory=list)
     failure: str = ""
+    stopped: str = ""
 
     def record(self) -> RunRecord:
         """Return the record of what there is; at least one process has been run."""
         benchmark, results = self.benchmark, self.results
+        items, item_kind = _items(benchmark, results)
         units = [unit for result in results for unit in result.units]
         whole = all(unit.name == PROCESS for unit in units)
         checks = _joined_checks([check for result in results for check in result.checks])
@@ -110,9 +113,9 @@ class Measured:
             label=benchmark.label,
             written_by=f"longpole {metadata.version('longpole')}",
             unit_kind=PROCESS if whole else benchmark.unit_kind,
-            item_kind=benchmark.item_kind,
-            items_per_unit=benchmark.items if benchmark.items is not None else NOT_RECORDED,
-            items_from="declared" if benchmark.items is not None else "",
+            item_kind=item_kind,
+            items_per_unit=items,
+            items_from="declared" if isinstance(items, int) else "",
             environment=_environment(self.environment, results),
             configuration=_configuration(benchmark, results),
             contract=RecordContract(
@@ -125,7 +128,19 @@ class Measured:
             processes=[result.process for result in results],
             design=self.design,
             failure=self.failure or _first_failure(results, checks),
+            extra={"stopped": self.stopped} if self.stopped else {},
         )
+
+
+def _items(benchmark: Benchmark, results: Sequence[ProcessResult]) -> tuple[int | Unknown, str]:
+    """Return what a unit processes: what was said of it on the command line, else by the step itself."""
+    if benchmark.items is not None:
+        return benchmark.items, benchmark.item_kind
+    for result in results:
+        items = result.facts.get("items")
+        if isinstance(items, int) and items > 0:
+            return items, str(result.facts.get("item_kind", ""))
+    return NOT_RECORDED, benchmark.item_kind
 
 
 def _environment(found: RecordEnvironment, results: Sequence[ProcessResult]) -> RecordEnvironment:
@@ -150,7 +165,7 @@ def _configuration(benchmark: Benchmark, results: Sequence[ProcessResult]) -> di
         found["units"] = command.units
     facts: dict[str, Any] = {}
     for result in results:
-        facts |= {name: value for name, value in result.facts.items() if name != "thread"}
+        facts |= result.facts
     return found | ({"step": facts} if facts else {})
 
 

@@ -221,7 +221,7 @@ def _recorded(folder: Path) -> SpanFile | None:
 
 def _step_units(report: StepReport, recorded: SpanFile | None, process: int) -> list[RecordUnit]:
     """Return the samples that a step's own process took, with the stages that it recorded inside them."""
-    views = SpanViews.of(recorded, report.thread) if recorded is not None else SpanViews()
+    views = SpanViews.of(recorded, recorded.header.main_thread) if recorded is not None else SpanViews()
     return [
         views.unit(
             Window(

@@ -45,7 +45,7 @@ class CheckLine(msgspec.Struct, tag_field="k", tag="check", omit_defaults=True):
 
 
 class FactsLine(msgspec.Struct, tag_field="k", tag="facts"):
-    """What the process says of itself: seeds, the thread that measures, how samples are taken."""
+    """What the process says of itself: seeds, items, how samples are taken."""
 
     facts: dict[str, Any]
 
@@ -74,12 +74,6 @@ class StepReport:
     checks: list[RecordCheck] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
     error: str = ""
-
-    @property
-    def thread(self) -> int:
-        """The thread that the samples were taken on."""
-        found = self.facts.get("thread", 0)
-        return found if isinstance(found, int) else 0
 
 
 def read_step_file(path: Path) -> StepReport:
