@@ -11,6 +11,7 @@ import numpy as np
 from longpole.analyses.name_book import OBJECT_CODE
 from longpole.digest.steady import real_units
 from longpole.timeline.intervals import Intervals, covered_before
+from longpole.vocabulary.declared import declared_meaning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -173,7 +174,7 @@ class RankView:
         self.call = np.full(n, "", object)
         self.object = np.full(n, -1, np.int8)
         for code in np.unique(graph.host.name).tolist():
-            meaning = scene.meaning(graph.names[code])
+            meaning = self.meaning(code)
             self.activity[code], self.call[code] = meaning.activity, meaning.call
             self.object[code] = OBJECT_CODE.get(meaning.object, -1)
         run = scene.graph
@@ -184,6 +185,13 @@ class RankView:
     def main(self) -> int:
         """The thread that carries the units, -1 for none."""
         return self.graph.main_track
+
+    def meaning(self, code: int) -> HostMeaning:
+        """Return what one of its host names means."""
+        said = self.graph.said.get(code)
+        if said is None:
+            return self.scene.meaning(self.graph.names[code])
+        return declared_meaning(self.scene.vocabulary, self.graph.names[code], said)
 
     def names_where(self, chosen: Sequence[bool] | Flags) -> list[str]:
         """Return the chosen names that occur on threads."""

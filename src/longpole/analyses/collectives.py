@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from longpole.analyses.comm_groups import Groups, element_bytes, full_bytes
+from longpole.analyses.name_book import OBJECT_CODE
 from longpole.analyses.pieces import RUNG_COLLECTIVE, RUNG_COMPUTE
 from longpole.records.instances import RECEIVE, SEND, Instances
 from longpole.timeline.columns import NONE_ID, NONE_NS, Kind
@@ -121,17 +122,35 @@ def host_instances(
     groups = Groups(timeline)
     columns = _Columns(groups)
     args = {said.row: said for said in timeline.collectives if not said.on_device}
-    rows = np.flatnonzero(book.is_backend[host.name] & (host.kind != Kind.PYTHON) & (host.kind != Kind.RUNTIME))
+    is_operation = book.is_backend[host.name] | book.is_in_flight[host.name]
+    rows = np.flatnonzero(is_operation & (host.kind != Kind.PYTHON) & (host.kind != Kind.RUNTIME))
     covered = covered_before(compute, host.end_ns[rows]) - covered_before(compute, host.start_ns[rows])
+    flies = book.is_in_flight[host.name[rows]]
+    if flies.any():
+        # What is in flight shows where the main thread waits for it, and nowhere else.
+        waited = _awaited(timeline, book)
+        shown = covered_before(waited, host.end_ns[rows]) - covered_before(waited, host.start_ns[rows])
+        covered = np.where(flies, host.end_ns[rows] - host.start_ns[rows] - shown, covered)
     for row, covered_ns in zip(rows.tolist(), covered.tolist(), strict=True):
         code = int(host.name[row])
         span_ns = int(host.start_ns[row]), int(host.end_ns[row])
         said = _Said(book.host(code).kind, (args[row],) if row in args else ())
         if said.kind == "send_recv":
             said.is_p2p, said.direction = True, RECEIVE if "recv" in timeline.names[code] else SEND
+            if timeline.told is not None and said.args:
+                peers = (said.args[0].target_rank, said.args[0].source_rank)
+                said.peer = next((peer for peer in peers if peer is not None), -1)
         where = row, 0, int(host.track[row])
         columns.add(span_ns, NONE_NS, where, said, span_ns[1] - span_ns[0] - covered_ns, -1)
     return columns.finish(unit_bounds_ns)
+
+
+def _awaited(timeline: Timeline, book: NameBook) -> Intervals:
+    """Return when the main thread waits for collectives, as the program says."""
+    host = timeline.host
+    waits = (book.object[host.name] == OBJECT_CODE["collective"]) & ~book.is_in_flight[host.name]
+    rows = np.flatnonzero(waits & (host.track == timeline.main_track))
+    return union(host.start_ns[rows], host.end_ns[rows])
 
 
 class _Launch(NamedTuple):

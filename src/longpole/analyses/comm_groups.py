@@ -57,6 +57,10 @@ def full_bytes(kind: str, args: CollectiveArgs, group_size: int | None) -> int:
     splits are uneven), everything else what is put in (formats.md C.2; Kineto's counts are per rank and in elements).
     A backend's own span tells the input only; an all-gather's output is that times the group.
     """
+    if args.in_bytes is not None:
+        if kind == "all_gather":
+            return args.in_bytes * group_size if group_size else -1
+        return args.in_bytes
     given, taken = args.in_elements, args.out_elements
     if kind == "all_gather":
         elements = taken if taken is not None else (given * group_size if given and group_size else None)

@@ -193,7 +193,7 @@ def _by_unit(units: list[Unit], time_ns: NDArray[np.int64]) -> NDArray[np.int64]
 def _unlinked(timeline: Timeline, findings: list[Finding]) -> None:
     device = timeline.device
     rows = np.flatnonzero(device.launch == NONE_ID)
-    if len(rows) == 0:
+    if len(rows) == 0 or timeline.told is not None:
         return
     first_ns = int(timeline.host.start_ns.min()) if len(timeline.host) else 0
     early = int((device.start_ns[rows] < first_ns).sum())

@@ -103,7 +103,8 @@ def idle_pieces(threads: Threads, row: DeviceRow, gaps: Gaps, settings: Settings
     at = np.maximum(gaps.launch, 0)
     call_start_ns = np.where(launched, host.start_ns[at], gaps.end_ns) if len(host) else gaps.end_ns
     call_end_ns = np.where(launched, host.end_ns[at], gaps.end_ns) if len(host) else gaps.end_ns
-    unlinked = (gaps.closer >= 0) & ~launched
+    # A program that times its own device work has no launching calls: what it did meanwhile is all there is to say.
+    unlinked = (gaps.closer >= 0) & ~launched & (timeline.told is None)
     host_end_ns = np.where(unlinked, gaps.start_ns, np.clip(call_start_ns, gaps.start_ns, gaps.end_ns))
     parts = [
         _flat(gaps, gaps.start_ns, gaps.end_ns, unlinked, "unlinked"),

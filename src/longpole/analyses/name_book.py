@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
+from longpole.vocabulary.declared import IN_FLIGHT, MARKER, RECORDED_BACKEND, declared_meaning
 from longpole.vocabulary.objects import CALLS, OBJECTS, STAGES
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 OBJECT_CODE: Final = {name: code for code, name in enumerate(OBJECTS)}
 CALL_CODE: Final = {name: code for code, name in enumerate(CALLS)}
-_HOST_BACKENDS: Final = ("gloo", "mpi", "ucc")  # their spans on the host last as long as the transfer
+_HOST_BACKENDS: Final = ("gloo", "mpi", "ucc", RECORDED_BACKEND)  # their spans on the host last as long as the transfer
 STAGE_CODE: Final = {name: code for code, name in enumerate(STAGES)}
 
 
@@ -34,30 +35,40 @@ class NameBook:
         stage: `[names]` int8: code into STAGES, -1 where the name decides none.
         is_collective_op: `[names]` bool: host names that issue or await a collective.
         is_backend: `[names]` bool: spans of a communication library on the host.
+        is_in_flight: `[names]` bool: from the call of a collective that returned at once to the end of the wait for it.
         is_collective: `[names]` bool: device names of collectives and point-to-point transfers.
         is_fused: `[names]` bool: device names that compute and communicate at once.
+        is_declared: `[names]` bool: the program itself says what the span is.
+        is_other_work: `[names]` bool: it says that the span is of an object other than compute.
+        freight: `[names]` int8: code into OBJECTS of what it says a device span carries, -1 where it says nothing.
     """
 
     def __init__(self, timeline: Timeline, vocabulary: Vocabulary) -> None:
         n = len(timeline.names)
         self.names = timeline.names
         self._vocabulary = vocabulary
+        self._said = timeline.told.names if timeline.told is not None else {}
         self.object: Small = np.full(n, -1, np.int8)
         self.call: Small = np.full(n, -1, np.int8)
         self.stage: Small = np.full(n, -1, np.int8)
         self.is_collective_op: Flags = np.zeros(n, np.bool_)
         self.is_backend: Flags = np.zeros(n, np.bool_)
+        self.is_in_flight: Flags = np.zeros(n, np.bool_)
         self.is_collective: Flags = np.zeros(n, np.bool_)
         self.is_fused: Flags = np.zeros(n, np.bool_)
+        self.is_declared: Flags = np.zeros(n, np.bool_)
+        self.is_other_work: Flags = np.zeros(n, np.bool_)
+        self.freight: Small = np.full(n, -1, np.int8)
+        self._add_said()
         for code in _used(timeline.host.name, n):
-            self._add_host(code, vocabulary.host(self.names[code]))
+            self._add_host(code, self.host(code))
         for code in _used(timeline.device.name, n):
-            meaning = vocabulary.kernel(self.names[code])
-            self.is_collective[code] = meaning.is_collective
-            self.is_fused[code] = meaning.is_fused
+            self._add_device(code)
 
     def host(self, code: int) -> HostMeaning:
         """Return what a host name means."""
+        if code in self._said:
+            return declared_meaning(self._vocabulary, self.names[code], self._said[code])
         return self._vocabulary.host(self.names[code])
 
     def kernel(self, code: int) -> KernelMeaning:
@@ -72,6 +83,21 @@ class NameBook:
         """Return what a collective's own name for itself (`_allgather_base`) means: one of COLLECTIVE_KINDS."""
         return self._vocabulary.host(f"nccl:{written}").kind
 
+    def _add_said(self) -> None:
+        for code, said in self._said.items():
+            self.is_declared[code] = True
+            self.is_other_work[code] = said.object not in ("", "compute", MARKER)
+            self.freight[code] = OBJECT_CODE.get(said.object, -1)
+            self.stage[code] = STAGE_CODE.get(said.stage, -1)
+
+    def _add_device(self, code: int) -> None:
+        if code in self._said and self._said[code].object:
+            self.is_collective[code] = self._said[code].object == "collective"
+            return
+        meaning = self.kernel(code)
+        self.is_collective[code] = meaning.is_collective
+        self.is_fused[code] = meaning.is_fused
+
     def _add_host(self, code: int, meaning: HostMeaning) -> None:
         if meaning.object:
             self.object[code] = OBJECT_CODE[meaning.object]
@@ -81,6 +107,7 @@ class NameBook:
             self.stage[code] = STAGE_CODE[meaning.stage]
         self.is_collective_op[code] = meaning.is_collective_op
         self.is_backend[code] = meaning.backend in _HOST_BACKENDS
+        self.is_in_flight[code] = meaning.backend == IN_FLIGHT
 
 
 def _used(codes: NDArray[np.int32], n: int) -> list[int]:

@@ -74,6 +74,10 @@ def device_row(timeline: Timeline, book: NameBook, threads: Threads, device: int
     launch_stage, around = _at_launch(timeline, threads, spans)
     copies = np.flatnonzero(on_copy_rung)
     charged[copies] = _freight(timeline, book, spans.take(copies), launch_stage[copies], around[copies], settings)
+    said = book.freight[spans.name]
+    charged = np.where(on_copy_rung & (said >= 0), said, charged).astype(np.int8)
+    if timeline.told is not None:  # no launching call says where in the unit a span lies, but the program may
+        launch_stage = np.where(book.stage[spans.name] >= 0, book.stage[spans.name], launch_stage).astype(np.int8)
     return DeviceRow(device, rows, spans, rung, charged, launch_stage, book.is_fused[spans.name] & ~on_copy_rung)
 
 

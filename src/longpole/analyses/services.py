@@ -68,6 +68,8 @@ def loader_unknown(timeline: Timeline, book: NameBook) -> Unknown | None:
     record without any loader, has a service that can be summed.
     """
     host = timeline.host
+    if timeline.told is not None:
+        return _declared_loader_unknown(timeline, book)
     inputs = np.unique(host.name[book.object[host.name] == OBJECT_CODE["input"]]).tolist()
     loaders = [meaning for meaning in (book.host(code) for code in inputs) if meaning.activity == "data_loader"]
     if not loaders or any(meaning.loader_workers is False for meaning in loaders):
@@ -75,6 +77,22 @@ def loader_unknown(timeline: Timeline, book: NameBook) -> Unknown | None:
     return Unknown(
         "the loader's worker processes are not in the trace",
         ["spans of the loader workers (longpole's recorder in the workers, or num_workers=0)"],
+    )
+
+
+def _declared_loader_unknown(timeline: Timeline, book: NameBook) -> Unknown | None:
+    """Say why the service of input is not known where the program says when it waits for a loader.
+
+    It is known where somebody is seen to load: in this thread, in another one, or in a worker process.
+    """
+    host = timeline.host
+    inputs = np.unique(host.name[book.object[host.name] == OBJECT_CODE["input"]]).tolist()
+    waits = [book.host(code).loader_workers is True for code in inputs]
+    if not waits or not all(waits):
+        return None
+    return Unknown(
+        "the program waits for batches, and nobody is seen to prepare them",
+        ["spans of the loader's workers (the recorder in them)"],
     )
 
 

@@ -169,7 +169,7 @@ class Threads:
         own[mine[own[mine] < 0]] = STAGE_CODE["backward"]
         if track != self.timeline.main_track and len(mine):
             own[own < 0] = STAGE_CODE["backward"]
-        own[(own < 0) & (kind == Kind.OPERATOR)] = STAGE_CODE["forward"]
+        own[(own < 0) & (kind == Kind.OPERATOR) & ~self.book.is_declared[name]] = STAGE_CODE["forward"]
         return own
 
 
@@ -182,9 +182,10 @@ def _with_beginning(pieces: Segments) -> Segments:
 
 
 def _operator_codes(book: NameBook, name: NDArray[np.int32], kind: NDArray[np.uint8]) -> NDArray[np.int32]:
-    """Return 1 for operators, 0 for calls and annotations of collectives, -1 for everything else."""
+    """Return 1 for operators, 0 for what ends being one (collectives, waits, declared other work), -1 for the rest."""
     codes = np.where(kind == Kind.OPERATOR, 1, -1).astype(np.int32)
     codes[book.is_collective_op[name] | book.is_backend[name] | (book.call[name] == CALL_CODE["sync"])] = 0
+    codes[book.is_other_work[name]] = 0
     return codes
 
 

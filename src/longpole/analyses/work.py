@@ -40,6 +40,14 @@ def unit_operators(timeline: Timeline, units: list[Unit]) -> list[int]:
     return np.bincount(place[place >= 0], minlength=len(units)).astype(int).tolist()
 
 
+def declared_items(timeline: Timeline, units: list[Unit]) -> list[int]:
+    """Return, for each unit, the items that the program says it processed; -1 where it does not say."""
+    if timeline.told is None:
+        return [-1] * len(units)
+    by_row = dict(zip(timeline.told.units.tolist(), timeline.told.items.tolist(), strict=True))
+    return [int(by_row.get(unit.marker, -1)) for unit in units]
+
+
 def unit_at(time_ns: NDArray[np.int64], units: list[Unit]) -> NDArray[np.int64]:
     """Return the place of the unit that each time lies in, -1 for none."""
     starts = np.array([unit.start_ns for unit in units], np.int64)

@@ -28,7 +28,7 @@ from longpole.analyses.services import (
 )
 from longpole.analyses.threads import REASON_CODE, Threads
 from longpole.analyses.top import activity_rows, copy_rows, kernel_rows, operator_rows
-from longpole.analyses.work import unit_elements, unit_operators
+from longpole.analyses.work import declared_items, unit_elements, unit_operators
 from longpole.analyses.worst_gaps import gap_rows
 from longpole.digest.completion import completions, launched_kernels, launched_unions
 from longpole.digest.rank_digest import DIGEST_VERSION, DeviceSpan, RankDigest, RowDigest, UnitDigest
@@ -119,7 +119,7 @@ def _lay_out(
     timeline: Timeline, vocabulary: Vocabulary, settings: Settings, selection: Selection
 ) -> tuple[_Rank, list[DeviceRow]]:
     units = _selected(find_units(timeline, vocabulary, selection.step_pattern), selection)
-    timeline = replace(timeline, main_track=find_main_track(timeline.host, timeline.tracks, marker_rows(units)))
+    timeline = replace(timeline, main_track=_main_track(timeline, units))
     book = NameBook(timeline, vocabulary)
     setups = setup_rows(timeline, book, settings)
     recorded = timeline.recorded()
@@ -137,6 +137,14 @@ def _lay_out(
     )
     device_rows = [device_row(timeline, book, rank.threads, device, settings) for device in timeline.devices()]
     return rank, device_rows
+
+
+def _main_track(timeline: Timeline, units: list[Unit]) -> int:
+    """Return the thread that carries the units; without units the one that the program calls its main one."""
+    markers = marker_rows(units)
+    if timeline.told is not None and len(markers) == 0:
+        return timeline.told.main_track
+    return find_main_track(timeline.host, timeline.tracks, markers)
 
 
 def _digest(rank: _Rank, device_rows: list[DeviceRow]) -> RankDigest:
@@ -168,6 +176,7 @@ def _digest(rank: _Rank, device_rows: list[DeviceRow]) -> RankDigest:
         group_sizes=sorted({c.group_size for c in timeline.collectives if c.group_size}),
         instances=_instances(rank, device_rows),
         memory=rank_memory(timeline, units, rank.bounds_ns),
+        program=timeline.told.program if timeline.told is not None else None,
     )
 
 
@@ -264,6 +273,7 @@ def _units(
     done_ns = completions(rank.timeline, rank.units, row)
     by_launch_ns = launched_unions(rank.timeline, rank.units, row)
     elements = unit_elements(rank.timeline, rank.units)
+    items = declared_items(rank.timeline, rank.units)
     kernels = (
         launched_kernels(rank.timeline, rank.units, row)
         if row is not None
@@ -297,6 +307,7 @@ def _units(
                 incomplete=u in rank.evidence.incomplete,
                 kernels=kernels[u],
                 elements=elements[u],
+                items=items[u],
             )
         )
     return result

@@ -10,10 +10,11 @@ from longpole.records.collectives import ComputeOverlap
 from longpole.records.instances import Instances
 from longpole.records.ledger import Ledger, StageTime, Unknown
 from longpole.records.memory import RankMemory
+from longpole.records.program import ProgramRecord
 from longpole.records.tables import ActivityRow, CopyRow, GapRow, KernelRow, ModuleRow, OperatorRow
 from longpole.timeline.integrity import Finding
 
-DIGEST_VERSION: Final = 4
+DIGEST_VERSION: Final = 5
 
 
 class DeviceSpan(msgspec.Struct):
@@ -36,6 +37,7 @@ class UnitDigest(msgspec.Struct):
         incomplete: Device spans of it are missing from the record.
         kernels: Compute kernels that it launched, or operators where no device was recorded.
         elements: Elements of its operators' inputs, -1 where shapes were not recorded.
+        items: What it processed, as the program says, -1 where it does not.
     """
 
     name: str
@@ -53,6 +55,7 @@ class UnitDigest(msgspec.Struct):
     incomplete: bool = False
     kernels: int = 0
     elements: int = -1
+    items: int = -1
 
 
 class RowDigest(msgspec.Struct):
@@ -83,6 +86,7 @@ class RankDigest(msgspec.Struct):
         graph: Name of the file that keeps its graph, empty where none was built.
         instances: Its collective and point-to-point operations, ordered by start.
         memory: What its devices and the host held; empty where the profiler did not record memory.
+        program: What the program said of itself, None where a profiler looked on.
     """
 
     version: int
@@ -110,3 +114,4 @@ class RankDigest(msgspec.Struct):
     graph: str = ""
     instances: Instances = msgspec.field(default_factory=Instances.empty)
     memory: list[RankMemory] = []
+    program: ProgramRecord | None = None

@@ -108,6 +108,8 @@ def build_graph(ground: Ground, entries: Entries) -> RankGraph:
         late_spans=_late_spans(ground),
         shift_ns={device: clock.shift_ns for device, clock in ground.clocks.items()},
         conflict_ns={device: clock.conflict_ns for device, clock in ground.clocks.items()},
+        said=ground.timeline.told.names if ground.timeline.told is not None else {},
+        is_told=ground.timeline.told is not None,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from longpole.graph.constants import Constant
     from longpole.graph.edges import Edges
+    from longpole.vocabulary.declared import Declared
 
     Ints: TypeAlias = NDArray[np.int64]
     Places: TypeAlias = NDArray[np.int32]
@@ -112,6 +113,8 @@ class RankGraph:
         late_spans: Device spans that end so long after their unit that units cannot be told apart.
         shift_ns: Device -> what was added to its times.
         conflict_ns: Device -> how far no constant fits.
+        said: Name code -> what the program itself says of the spans that bear it; empty where a profiler looked on.
+        is_told: The program itself wrote the record: a thread without a span did something that it does not name.
     """
 
     rank: int
@@ -141,6 +144,8 @@ class RankGraph:
     late_spans: int
     shift_ns: dict[int, int]
     conflict_ns: dict[int, int]
+    said: dict[int, Declared] = field(default_factory=dict)
+    is_told: bool = False
 
     @property
     def has_device(self) -> bool:

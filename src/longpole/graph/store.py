@@ -22,6 +22,7 @@ from longpole.graph.constants import Constant
 from longpole.graph.edges import Edges
 from longpole.graph.rank_graph import Cover, DeviceSpans, HostSpans, RankGraph
 from longpole.records.critical_path import GRAPH_VERSION
+from longpole.vocabulary.declared import Declared
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,6 +44,8 @@ class _Meta(msgspec.Struct):
     constants: list[tuple[int, int, str, int, int, int, bool]]
     shift_ns: dict[int, int]
     conflict_ns: dict[int, int]
+    said: dict[int, Declared]
+    is_told: bool
 
 
 def write_graph(path: Path, graph: RankGraph) -> None:
@@ -65,6 +68,8 @@ def write_graph(path: Path, graph: RankGraph) -> None:
         [(kind, lane, c.kind, c.lane, c.length_ns, c.samples, c.fitted) for (kind, lane), c in graph.constants.items()],
         graph.shift_ns,
         graph.conflict_ns,
+        graph.said,
+        graph.is_told,
     )
     arrays: dict[str, NDArray[Any]] = {"meta": np.frombuffer(msgspec.msgpack.encode(meta), np.uint8)}
     for field in fields(RankGraph):
@@ -132,6 +137,8 @@ def _graph(meta: _Meta, arrays: dict[str, Any]) -> RankGraph:
         },
         shift_ns=meta.shift_ns,
         conflict_ns=meta.conflict_ns,
+        said=meta.said,
+        is_told=meta.is_told,
         **parts,
         **arrays,
     )

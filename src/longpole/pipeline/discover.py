@@ -5,15 +5,17 @@ from __future__ import annotations
 import glob
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from longpole.errors import InputError, NotATraceError, UsageError
+from longpole.pipeline.span_files import is_span_file, joined
 from longpole.readers.container import list_members, open_stream
 from longpole.readers.kineto.foreign import describe_foreign
 from longpole.readers.kineto.sniff import looks_like_kineto
 from longpole.readers.kineto.spelling import show_controls
+from longpole.readers.recorder.sniff import is_named_like_spans, looks_like_spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +52,8 @@ class TraceFile:
         size_bytes: Its size as stored, 0 where it is not known.
         named: The user named it, so that failing to read it must be said.
         packed: It is compressed.
+        is_spans: It is a span file of the recorder.
+        beside: Further span files that are read together with it.
     """
 
     path: Path
@@ -58,10 +62,20 @@ class TraceFile:
     size_bytes: int
     named: bool
     packed: bool = False
+    is_spans: bool = False
+    beside: tuple[TraceFile, ...] = ()
+
+    def parts(self) -> tuple[TraceFile, ...]:
+        """Return all files that are read together."""
+        return (self, *self.beside)
+
+    def stored_bytes(self) -> int:
+        """Return the size of all files that are read together, as stored."""
+        return sum(file.size_bytes for file in self.parts())
 
     def decoded_bytes(self) -> int:
         """Return about how much text the file holds: traces compress some fifteen times (12 to 28 in our corpus)."""
-        return self.size_bytes * (_PACKED_RATIO if self.packed else 1)
+        return sum(file.size_bytes * (_PACKED_RATIO if file.packed else 1) for file in self.parts())
 
 
 def find_traces(paths: Sequence[str], settings: Settings) -> list[TraceFile]:
@@ -75,7 +89,16 @@ def find_traces(paths: Sequence[str], settings: Settings) -> list[TraceFile]:
     for path in paths:
         for file in _of_path(path, settings):
             found.setdefault((os.path.realpath(file.path), file.member), file)
-    return sorted(found.values(), key=lambda file: (file.shown, file.member or ""))
+    files = sorted(found.values(), key=lambda file: (file.shown, file.member or ""))
+    return joined((_marked(file, settings) for file in files), lambda file: _head_of(file, settings))
+
+
+def _marked(file: TraceFile, settings: Settings) -> TraceFile:
+    """Mark a span file of the recorder."""
+    try:
+        return replace(file, is_spans=is_span_file(file, lambda one: _head_of(one, settings)))
+    except InputError:
+        return file
 
 
 def _of_path(shown: str, settings: Settings) -> list[TraceFile]:
@@ -135,10 +158,12 @@ def _may_be_trace(file: TraceFile, settings: Settings) -> bool:
     try:
         head = _head_of(file, settings)
     except InputError:
-        return bool(_JSON_NAME.search(file.path.name))
+        return bool(_JSON_NAME.search(file.path.name)) or is_named_like_spans(file.path.name)
     if file.path.suffix.lower() in _SELDOM_TRACES and head.lstrip()[:1] not in (b"{", b"["):
         return False
     has_long_header = len(head) == _HEAD_BYTES and any(key in head for key in _HEADER_KEYS)
+    if looks_like_spans(head) or is_named_like_spans(file.path.name):
+        return True
     return looks_like_kineto(head) or has_long_header or bool(_TRACE_NAME.search(file.path.name))
 
 
@@ -162,9 +187,10 @@ def _no_trace(folder: Path, names: list[Path], settings: Settings) -> InputError
         if described.startswith("this is"):
             found += f"; {path.relative_to(folder)}: {described}"
             break
-    return NotATraceError.at(folder, None, found, "Expected JSON traces of a profiler (plain, gzip, zstd or zip)")
+    return NotATraceError.at(folder, None, found, _EXPECTED)
 
 
+_EXPECTED: Final = "Expected JSON traces of a profiler (plain, gzip, zstd or zip), or span files of the recorder"
 _DESCRIBED_MAX: Final = 50
 
 

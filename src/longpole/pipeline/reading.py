@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from longpole.digest.cache import Cache, entry_key
 from longpole.errors import InputError, LongpoleError, UsageError
 from longpole.pipeline.discover import find_traces
+from longpole.pipeline.span_files import without_spans_beside_traces
 from longpole.records.critical_path import GRAPH_VERSION
 from longpole.report.document import SelectionEntry
 from longpole.timeline.integrity import Example, Finding
@@ -89,7 +90,7 @@ def read_digests(
     """
     from longpole.pipeline.work import Work, WorkContext
 
-    files = find_traces(paths, settings)
+    files, left_out = without_spans_beside_traces(find_traces(paths, settings))
     rules = str(options.rules) if options.rules is not None else None
     low, high = options.units or (None, None)
     context = WorkContext(
@@ -116,7 +117,7 @@ def read_digests(
     _raise_usage(failed)
     if not done:
         raise next(iter(failed.values())) if len(failed) == 1 else _all_refused(failed)
-    refused = [_refusal(files[place], error) for place, error in sorted(failed.items())]
+    refused = [*left_out, *(_refusal(files[place], error) for place, error in sorted(failed.items()))]
     return [digest for place in sorted(done) for digest in done[place]], refused
 
 
@@ -132,12 +133,21 @@ def _keys(files: list[TraceFile], context: WorkContext, options: ReportOptions) 
     keys = {}
     for place, file in enumerate(files):
         try:
-            key = entry_key(file.path, file.member or "", f"{common}|{file.shown}", whole_file=options.verify_cache)
+            key = _key(file, common, options)
         except OSError:
             continue
         if key is not None:
             keys[place] = key
     return keys
+
+
+def _key(file: TraceFile, common: str, options: ReportOptions) -> str | None:
+    """Return the key of a file, and of all that is read together with it; None where one cannot be kept."""
+    key: str | None = common
+    for part in file.parts():
+        if key is not None:
+            key = entry_key(part.path, part.member or "", f"{key}|{part.shown}", whole_file=options.verify_cache)
+    return key
 
 
 def _carry_out(
@@ -152,7 +162,7 @@ def _carry_out(
     if not todo:
         return
     processes = options.processes or os.cpu_count() or 1
-    total_bytes = sum(work.file.size_bytes for work in todo)
+    total_bytes = sum(work.file.stored_bytes() for work in todo)
     meter = _Meter(total_bytes, progress)
     parallel = processes > 1 and sum(work.file.decoded_bytes() for work in todo) >= context.settings.parallel_min_bytes
     with ExitStack() as held:

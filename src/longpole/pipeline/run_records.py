@@ -28,6 +28,7 @@ from longpole.records.run_record import (
     RunRecord,
 )
 from longpole.records.run_record_file import decode_record
+from longpole.report.program import items_of_units
 from longpole.stats import mean_ns, median_ns
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ def make_record(
     digests = run.digests
     across = bring_together(digests, settings)
     steady = find_steady(digests, settings, across.clocks if across is not None else None)
-    units = _units(digests, steady, _period_void(report))
+    by_unit = items_of_units(digests) if items is None else {}
+    units = _units(digests, steady, _period_void(report), by_unit)
     counted = {unit.name for unit in units if not unit.left_out}
     sources = [source_of(path) for path in dict.fromkeys(source.path for source in report.run.sources)]
     world = report.run.world_size
@@ -96,9 +98,9 @@ def make_record(
         written_by=f"longpole {package_version()}",
         kind=report.run.kind,
         unit_kind=report.unit.kind,
-        item_kind=items.kind if items is not None else "",
+        item_kind=items.kind if items is not None else _recorded_kind(report),
         items_per_unit=items.count if items is not None else _recorded_items(report),
-        items_from="declared" if items is not None else "",
+        items_from="declared" if items is not None else "recorded" if by_unit else "",
         world_size=world if isinstance(world, int) else NOT_RECORDED,
         ranks_present=report.run.ranks_present,
         rows=[_row(digest, row, counted) for digest in digests for row in digest.rows],
@@ -158,6 +160,11 @@ def _recorded_items(report: Report) -> int | Unknown:
     return per_unit if isinstance(per_unit, int) and per_unit > 0 else Unknown("not declared", ["items per unit"])
 
 
+def _recorded_kind(report: Report) -> str:
+    kind = report.unit.items.kind
+    return kind if isinstance(kind, str) else ""
+
+
 def _period_void(report: Report) -> Unknown | None:
     """Return why the run's periods are withdrawn, None where they stand."""
     median = report.unit.period_ns.median
@@ -168,7 +175,7 @@ def _period_void(report: Report) -> Unknown | None:
     return None
 
 
-def _units(digests: list[RankDigest], steady: Steady, void: Unknown | None) -> list[RecordUnit]:
+def _units(digests: list[RankDigest], steady: Steady, void: Unknown | None, items: dict[str, int]) -> list[RecordUnit]:
     """Return the run's units: periods over all ranks, the rest as means over the rows."""
     why = {name: reason for name, reason, _ in reversed(steady.left_out)}
     found: list[RecordUnit] = []
@@ -185,6 +192,7 @@ def _units(digests: list[RankDigest], steady: Steady, void: Unknown | None) -> l
                 period_ns=period,
                 name=name,
                 wall_ns=ledger.wall_ns,
+                items=items.get(name, NOT_RECORDED),
                 left_out=why.get(name, ""),
                 objects=_times(ledger),
                 idle_ns={reason: time_ns for reason, time_ns in ledger.idle_ns.items() if time_ns},

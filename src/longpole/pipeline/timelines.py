@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from longpole.pipeline.discover import find_traces
+from longpole.pipeline.span_files import without_spans_beside_traces
 from longpole.pipeline.work import WorkContext, read_timelines
 from longpole.settings import read_settings
 
@@ -25,7 +26,8 @@ def timelines_of(paths: Sequence[str], options: ReportOptions) -> list[Timeline]
     """
     settings = read_settings(options.settings)
     context = WorkContext(None, settings, None, None, None)
-    timelines = [t for file in find_traces(paths, settings) for t in read_timelines(file, context)]
+    files, _ = without_spans_beside_traces(find_traces(paths, settings))
+    timelines = [t for file in files for t in read_timelines(file, context)]
     taken = {t.identity.rank for t in timelines if not t.identity.rank_assumed}
     free = (rank for rank in range(len(timelines) + len(taken) + 1) if rank not in taken)
     numbered = [

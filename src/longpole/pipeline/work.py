@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from longpole.errors import InputError, LongpoleError
+from longpole.pipeline.span_files import read_span_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +87,7 @@ def carry_out_remote(
     """Digest files in other processes, and yield each as it is done."""
     futures = {pool.submit(carry_out, work, context, None, None): work for work in todo}
     for future in as_completed(futures):
-        meter.tell(futures[future].file.shown, futures[future].file.size_bytes)
+        meter.tell(futures[future].file.shown, futures[future].file.stored_bytes())
         yield future.result()
 
 
@@ -98,6 +99,10 @@ def read_timelines(
     Raises:
         InputError: The file cannot be used.
     """
+    if file.is_spans:
+        if meter is not None:
+            meter.tell(file.shown, file.stored_bytes())
+        return read_span_files(file, context.settings)
     from longpole.readers.kineto.lower import lower
     from longpole.readers.kineto.read import read_raw
 

@@ -10,8 +10,8 @@ from longpole.records.findings import CandidateEntry, CauseFinding
 from longpole.records.ledger import Unknown
 from longpole.records.replay import Replay
 
-ANSWER_VERSION: Final = 3
-GRAPH_VERSION: Final = 2  # of the ranks' graphs on disk
+ANSWER_VERSION: Final = 4
+GRAPH_VERSION: Final = 3  # of the ranks' graphs on disk
 
 
 class PathPiece(msgspec.Struct, frozen=True):

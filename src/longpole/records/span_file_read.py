@@ -48,6 +48,7 @@ class SpanFile:
         damaged_why: What is wrong with the first of them.
         cut_at_byte: Where a last line starts that was cut short; None where the file ends with a whole one.
         unknown_lines: Kinds of line that this version does not know, and how many there are of each.
+        numbers: Kind of line -> the number of each line of the lists above, the header's being 1.
     """
 
     path: str
@@ -67,6 +68,7 @@ class SpanFile:
     damaged_why: str = ""
     cut_at_byte: int | None = None
     unknown_lines: dict[str, int] = field(default_factory=dict)
+    numbers: dict[type, list[int]] = field(default_factory=dict)
 
     @property
     def rank(self) -> int | None:
@@ -135,8 +137,8 @@ def decode_span_file(data: bytes, path: str) -> SpanFile:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         lines = []
     if lines and not any(isinstance(line, Header) for line in lines):
-        for line in lines:
-            _keep(found, line, 0)
+        for number, line in enumerate(lines, 2):
+            _keep(found, line, 0, number)
     else:
         _decode_line_by_line(found, data, len(first) + 1, whole_end)
     if 0 < whole_end < len(data) and data[whole_end:].strip():
@@ -161,17 +163,18 @@ def _decode_header(first: bytes, path: str, *, whole: bool) -> Header:
 
 
 def _decode_line_by_line(found: SpanFile, data: bytes, start: int, end: int) -> None:
+    number = 2
     while start < end:
         stop = data.index(b"\n", start)
         text = data[start:stop]
         if text.strip():
-            _decode_one(found, text, start)
-        start = stop + 1
+            _decode_one(found, text, start, number)
+        start, number = stop + 1, number + 1
 
 
-def _decode_one(found: SpanFile, text: bytes, byte: int) -> None:
+def _decode_one(found: SpanFile, text: bytes, byte: int, number: int) -> None:
     try:
-        _keep(found, _LINES.decode(text), byte)
+        _keep(found, _LINES.decode(text), byte, number)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         kind = _kind_of(text)
         if kind is not None and kind not in _KINDS:
@@ -193,13 +196,14 @@ def _count_damage(found: SpanFile, byte: int, why: str) -> None:
         found.damaged_at_byte, found.damaged_why = byte, why
 
 
-def _keep(found: SpanFile, line: Line, byte: int) -> None:
+def _keep(found: SpanFile, line: Line, byte: int, number: int) -> None:
     if isinstance(line, CloseLine):
         found.close = line
     elif isinstance(line, Header):
         _count_damage(found, byte, "a second header: two processes wrote into one file, or two files were joined")
     else:
         _LISTS[type(line)](found).append(line)
+        found.numbers.setdefault(type(line), []).append(number)
 
 
 class _Version(msgspec.Struct):

@@ -13,7 +13,6 @@ from longpole.records.ledger import Ledger, Unknown
 from longpole.report.cross_rank import cross_rank, missing_voids
 from longpole.report.document import (
     SCHEMA,
-    Items,
     LeftOut,
     PeriodStatistics,
     RankEntry,
@@ -30,6 +29,7 @@ from longpole.report.document import (
 from longpole.report.headline import make_headline
 from longpole.report.memory import memories_of, row_memory, run_memory, unit_memory
 from longpole.report.pointers import resolve_voids, unknown_entries
+from longpole.report.program import never_entered, never_entered_findings, run_items, unit_items
 from longpole.report.waiting import fill_waiting
 from longpole.stats import mean_ns, median_ns, percentile_ns
 from longpole.timeline.integrity import Example, Finding
@@ -46,7 +46,6 @@ _NOT_ASKED: Final = Unknown("the graph of the run was not asked for", [])
 _TOO_LARGE: Final = Unknown(
     "the graph is too large for a report to replay every change worth trying; longpole candidates does", []
 )
-_NO_ITEMS: Final = Unknown("how many items a unit processes is not declared", ["items per unit"])
 
 
 def build_report(
@@ -75,7 +74,9 @@ def build_report(
     entries = [_rank_entry(digest, row, place, steady) for place, digest in enumerate(digests) for row in digest.rows]
     places = {digest.rank: [i for i, e in enumerate(entries) if e.rank == digest.rank] for digest in digests}
     steady_ledgers = _steady_ledgers(digests, steady)
+    absent = never_entered(digests)
     integrity = [*refused, *_run_findings(run, together), *together.findings, *steady.findings]
+    integrity += never_entered_findings(absent, digests)
     integrity += [finding for digest in digests for finding in digest.findings]
     report = Report(
         schema=SCHEMA,
@@ -99,6 +100,7 @@ def build_report(
         links=together.links,
         pipeline=together.pipeline,
         memory=run_memory(digests),
+        never_entered=absent,
     )
     _withhold_services(report, digests)
     _withdraw_periods(report)
@@ -143,6 +145,7 @@ def _rank_entry(digest: RankDigest, row: RowDigest, source: int, steady: Steady)
             row.copies,
         ),
         memory=row_memory(memories),
+        queues=digest.program.queues if digest.program is not None else [],
     )
 
 
@@ -180,7 +183,7 @@ def _unit_entry(
         completion_ns=unit.completion_ns + offset_ns,
         period_ns=_own_period(row, place, single=single),
         lag_ns=unit.completion_ns - unit.start_ns - unit.ledger.wall_ns if is_real else 0,
-        items=_NO_ITEMS,
+        items=unit_items(unit),
         device_by_time_ns=unit.device_by_time_ns,
         device_by_launch_ns=unit.device_by_launch_ns,
         exposed_ns={name: time.exposed_ns for name, time in unit.ledger.objects.items()},
@@ -228,7 +231,7 @@ def _unit_summary(digests: list[RankDigest], steady: Steady, settings: Settings)
         kind=units[0].kind if units else "trace",
         count=len(units),
         left_out=[LeftOut(name, why, rank) for name, why, rank in steady.left_out],
-        items=Items(_NO_ITEMS, _NO_ITEMS),
+        items=run_items(digests, steady),
         period_ns=PeriodStatistics(
             median=median_ns(periods) if periods else none,
             p95=percentile_ns(periods, 0.95) if n >= settings.p95_min_count else few,

@@ -12,6 +12,7 @@ from longpole.records.collectives import CollectiveEntry, LinkRow, OverlapEntry,
 from longpole.records.critical_path import CriticalPath
 from longpole.records.findings import CandidateEntry, CauseFinding
 from longpole.records.ledger import DeviceTime, Ledger, ObjectTime, StageTime, Unknown
+from longpole.records.program import NeverEntered, QueueUse
 from longpole.records.replay import Replay
 from longpole.records.tables import ActivityRow, CopyRow, GapRow, KernelRow, ModuleRow, OperatorRow
 from longpole.timeline.integrity import Finding
@@ -108,10 +109,18 @@ class LeftOut(msgspec.Struct):
 
 
 class Items(msgspec.Struct):
-    """What a unit processes, and how many of it."""
+    """What a unit processes, and how many of it.
+
+    Attributes:
+        kind: What items count.
+        per_unit: Of all ranks together, mean over the steady units.
+        per_s: How many the run processes in a second: items of the units with a period over those periods; left out
+            where that is not known.
+    """
 
     kind: str | Unknown
     per_unit: int | Unknown
+    per_s: float | UnsetType = UNSET
 
 
 class PeriodStatistics(msgspec.Struct):
@@ -242,6 +251,7 @@ class RankEntry(msgspec.Struct):
     modules: list[ModuleRow]
     top: Top
     memory: list[RowMemory] = []
+    queues: list[QueueUse] = []
 
 
 class UnknownEntry(msgspec.Struct):
@@ -293,3 +303,4 @@ class Report(msgspec.Struct):
     links: list[LinkRow] = []
     pipeline: list[PipelineEntry] = []
     memory: RunMemory | Unknown = msgspec.field(default_factory=lambda: NO_MEMORY)
+    never_entered: list[NeverEntered] = []

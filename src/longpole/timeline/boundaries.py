@@ -18,13 +18,13 @@ import numpy as np
 
 from longpole.errors import UsageError
 from longpole.timeline.columns import Kind
+from longpole.vocabulary.meanings import StepMeaning
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longpole.timeline.timeline import Timeline
     from longpole.vocabulary.matcher import Vocabulary
-    from longpole.vocabulary.meanings import StepMeaning
 
 _OPTIMIZER_PRIORITY: Final = 4
 _ENGINE_PRIORITY: Final = 3
@@ -58,8 +58,8 @@ class Unit:
 def find_units(timeline: Timeline, vocabulary: Vocabulary, step_pattern: str | None) -> list[Unit]:
     """Cut a rank's record into units.
 
-    The user's own pattern comes first, then the profiler's step annotations, an engine's iteration annotations, the
-    optimizer's steps; else the record is one unit.
+    The user's own pattern comes first, then the units that the program declared, the profiler's step annotations, an
+    engine's iteration annotations, the optimizer's steps; else the record is one unit.
 
     Args:
         timeline: The record.
@@ -72,6 +72,8 @@ def find_units(timeline: Timeline, vocabulary: Vocabulary, step_pattern: str | N
     if step_pattern is not None:
         rows = _matching(timeline, step_pattern)
         return _between_starts(timeline, rows, {}, "step")
+    if timeline.told is not None and len(timeline.told.units):
+        return _declared(timeline, timeline.told.units)
     by_priority = _markers(timeline, vocabulary)
     for priority in sorted(by_priority):
         meanings = by_priority[priority]
@@ -85,6 +87,24 @@ def find_units(timeline: Timeline, vocabulary: Vocabulary, step_pattern: str | N
         if units:
             return units
     return _whole(timeline)
+
+
+def _declared(timeline: Timeline, rows: NDArray[np.int64]) -> list[Unit]:
+    """Make units of those that the program itself declared; the number at the end of a name is its place."""
+    rows = _outermost(timeline, rows)
+    names = [timeline.names[code] for code in timeline.host.name[rows].tolist()]
+    meanings = {row: _numbered(name) for row, name in zip(rows.tolist(), names, strict=True)}
+    return _between_starts(timeline, rows, meanings, meanings[int(rows[0])].kind)
+
+
+def _numbered(name: str) -> StepMeaning:
+    digits = _LAST_NUMBER.search(name)
+    kind = next((kind for kind in _UNIT_KINDS if kind in name.lower()), "step")
+    return StepMeaning(kind, int(digits[0]) if digits else None, 0)  # type: ignore[arg-type]
+
+
+_LAST_NUMBER: Final = re.compile(r"\d{1,18}$")
+_UNIT_KINDS: Final = ("request", "iteration")
 
 
 def marker_rows(units: list[Unit]) -> NDArray[np.intp]:

@@ -203,6 +203,7 @@ class CollectiveArgs:
         rank_start, rank_stride: With the size, the members of a regular group, however many there are.
         source_rank, target_rank: Global ranks that a point-to-point operation names.
         comms_id: Id that all members write for one operation, from torch 2.13.
+        in_bytes: Bytes per rank, where those are written and not elements.
     """
 
     row: int
@@ -221,3 +222,4 @@ class CollectiveArgs:
     source_rank: int | None = None
     target_rank: int | None = None
     comms_id: int | None = None
+    in_bytes: int | None = None

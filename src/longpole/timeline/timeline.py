@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from longpole.timeline.integrity import Finding
     from longpole.timeline.tables import CollectiveArgs, DeviceTable, FlowTable, HostTable, Sparse, Track
+    from longpole.timeline.told import Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Source:
 
     Attributes:
         path: As it was given.
-        format: `kineto`.
+        format: `kineto`, `longpole.spans`.
         version: The exporter's schema version, as written.
         size_bytes: Size of the file as stored.
         n_events: Elements of its event list.
@@ -84,6 +85,8 @@ class Timeline:
         syncs: What rows of synchronisation say; the rows themselves stand aside.
         memory: Allocations and releases; empty where the profiler did not record them.
         device_bytes: Memory of each device, as far as the header says.
+        told: What the program itself said, None where a profiler looked on. Device spans that a program times itself
+            have no launching calls.
     """
 
     identity: Identity
@@ -108,6 +111,7 @@ class Timeline:
     syncs: SyncTable = field(default_factory=SyncTable.empty)
     memory: MemoryTable = field(default_factory=MemoryTable.empty)
     device_bytes: dict[int, int] = field(default_factory=dict)
+    told: Told | None = None
 
     def devices(self) -> list[int]:
         """Return the devices that have spans, ascending."""

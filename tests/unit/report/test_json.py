@@ -38,7 +38,7 @@ PROMISED = {
     "long_pole",
     "candidates",
 }
-ADDED = {"stragglers", "links", "pipeline", "memory"}
+ADDED = {"stragglers", "links", "pipeline", "memory", "never_entered"}
 
 
 def parse(report: Report, detail: str = "unit") -> dict[str, Any]:

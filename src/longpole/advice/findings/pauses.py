@@ -137,7 +137,7 @@ def _foreign(view: RankView, track: int) -> Intervals | None:
     if rows.start == rows.stop or np.isin(np.arange(rows.start, rows.stop), graph.spans.launch).any():
         return None
     names = np.unique(graph.host.name[rows]).tolist()
-    meanings = [view.scene.meaning(graph.names[code]) for code in names]
+    meanings = [view.meaning(code) for code in names]
     # Without a device to launch on, operators of another thread are the work itself.
     operates = not graph.has_device and any("::" in graph.names[code] for code in names)
     if operates or any(meaning.is_collective_op or meaning.backend for meaning in meanings):

@@ -38,7 +38,8 @@ def render_who(report: Report, style: Style) -> list[str]:
     parts = [f"{n_present} of {plural(world, 'rank')}" if world is not None else plural(n_present, "rank")]
     if run.ranks_assumed:
         parts[0] += " (number assumed)" if n_present == 1 else " (numbers assumed)"
-    parts += [_units(report), *_devices(report), *_versions(run.environment), *_period(report), *_selection(report)]
+    parts += [_units(report), *_devices(report), *_versions(run.environment), *_period(report), *_items(report)]
+    parts += _selection(report)
     parts += [peak_memory(report)] if peak_memory(report) else []
     n_events = sum(source.events for source in run.sources)
     size = format_bytes(sum(source.bytes for source in run.sources))
@@ -109,6 +110,16 @@ def _period(report: Report) -> list[str]:
         return [f"{'it' if report.unit.kind == 'trace' else 'one ' + noun} took {format_ns(period.median)}"]
     tail = f", P95 {format_ns(period.p95)}" if isinstance(period.p95, int) else ""
     return [f"{with_article(noun)} completes every {format_ns(period.median)} (median of {period.n}{tail})"]
+
+
+def _items(report: Report) -> list[str]:
+    """Say what a unit processes, and how fast, where the program said it."""
+    items = report.unit.items
+    if not isinstance(items.per_unit, int):
+        return []
+    kind = escape(items.kind) if isinstance(items.kind, str) else "item"
+    rate = f", {items.per_s:,.4g} a second" if isinstance(items.per_s, float) else ""
+    return [f"{plural(items.per_unit, kind)} in each{rate}"]
 
 
 def _selection(report: Report) -> list[str]:

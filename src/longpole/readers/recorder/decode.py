@@ -1,0 +1,85 @@
+"""Read span files, packed ones too, and say when each process began and ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from longpole.readers.container import open_stream
+from longpole.records.span_file_read import SpanFile, decode_span_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from longpole.settings import Settings
+
+_BLOCK_BYTES: Final = 4 << 20
+TIME_MAX_NS: Final = 1 << 61  # 73 years: no monotonic clock gets there, and sums of two stay whole
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What one process wrote.
+
+    Attributes:
+        path: The file, as it was given.
+        file: Its lines.
+        first_ns: When it began to record, on its own clock.
+        last_ns: The last time that any of its lines names.
+        is_cut: The file ends inside a line, or the packed stream does.
+    """
+
+    path: str
+    file: SpanFile
+    first_ns: int
+    last_ns: int
+    is_cut: bool
+
+    def epoch_ns(self, time_ns: int) -> int:
+        """Return the time since the epoch of a time on the process's clock."""
+        header = self.file.header
+        return time_ns - header.clock_ns + header.epoch_ns
+
+
+def decode(path: Path, shown: str, settings: Settings, member: str | None = None) -> Process:
+    """Read one file.
+
+    Args:
+        path: Plain or packed; its content decides.
+        shown: What reports call it.
+        settings: Bounds of archives.
+        member: Which member of an archive.
+
+    Raises:
+        InputError: It cannot be read, or its version is not known.
+        NotATraceError: Its first line is no header.
+    """
+    with open_stream(path, settings, member=member) as stream:
+        data = b"".join(stream.blocks(_BLOCK_BYTES))
+        damaged = stream.damage is not None
+    return process_of(decode_span_file(data, shown), damaged=damaged)
+
+
+def process_of(file: SpanFile, *, damaged: bool = False) -> Process:
+    """Return what a file says of its process.
+
+    Args:
+        file: Its lines.
+        damaged: The packed stream that it came from broke off.
+    """
+    first_ns = min(file.header.clock_ns, TIME_MAX_NS)
+    last_ns = max((time_ns for time_ns in _times(file) if time_ns <= TIME_MAX_NS), default=first_ns)
+    return Process(file.path, file, first_ns, max(first_ns, last_ns), damaged or file.cut_at_byte is not None)
+
+
+def _times(file: SpanFile) -> Iterator[int]:
+    spans: Iterable[tuple[int, int]] = (
+        (line.s, line.d) for lines in (file.units, file.spans, file.devices) for line in lines
+    )
+    yield from (start_ns + dur_ns for start_ns, dur_ns in spans)
+    yield from (mark.s for mark in file.collectives)
+    yield from (sample.s for sample in file.queues)
+    yield from (clock.clock_ns for clock in file.clocks)
+    if file.close is not None:
+        yield file.close.clock_ns
