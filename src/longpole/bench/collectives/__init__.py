@@ -1,0 +1,1 @@
+"""`longpole bench collectives`: what collectives take on this machine, by kind, size and setting."""
