@@ -13,8 +13,9 @@ Why these: docs/decisions/0019-verdicts.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from math import fsum
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 LEVEL: Final = 0.9
 """Of every interval: each end is missed in one of twenty, so a statement about one side is wrong at most that often."""
 
-_TAIL: Final = (1 - LEVEL) / 2
+TAIL: Final = (1 - LEVEL) / 2
 _HODGES_LEHMANN_FROM: Final = 5
 _EXACT_MAX: Final = 400  # pairs of values; beyond, the normal approximation of the count is off by one at most
 _POWER_QUANTILE: Final = 0.8416  # of the normal distribution: 80 % power
@@ -60,7 +61,7 @@ class Interval:
         return max(self.high - self.estimate, self.estimate - self.low)
 
 
-def paired_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
+def paired_interval(before: Sequence[float], after: Sequence[float], tail: float = TAIL) -> Interval:
     """Return the interval of the mean difference over pairs.
 
     Source: Student's t; bench-io A5: it misses 4.4 to 5.4 % a side at 5 to 20 pairs, where a bootstrap misses up to
@@ -69,11 +70,12 @@ def paired_interval(before: Sequence[float], after: Sequence[float]) -> Interval
     Args:
         before: At least two values.
         after: As many, in the order of the pairs.
+        tail: How often each end may be missed.
     """
     differences = [b - a for a, b in zip(before, after, strict=True)]
     n = len(differences)
     mean, spread = _mean(differences), _deviation(differences)
-    critical = t_quantile(n - 1)
+    critical = t_quantile(n - 1, tail)
     half = critical * spread / n**0.5
     return Interval(
         estimate=mean,
@@ -85,25 +87,27 @@ def paired_interval(before: Sequence[float], after: Sequence[float]) -> Interval
     )
 
 
-def unpaired_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
+def unpaired_interval(before: Sequence[float], after: Sequence[float], tail: float = TAIL) -> Interval:
     """Return the interval of the difference between two groups of runs, each of which counts once.
 
     Args:
         before: At least one value.
         after: The same; one side has at least two.
+        tail: How often each end may be missed.
     """
     if min(len(before), len(after)) == 1:
-        return _one_against_several(before, after)
+        return _one_against_several(before, after, tail)
     if min(len(before), len(after)) >= _HODGES_LEHMANN_FROM:
-        return _hodges_lehmann(before, after)
-    return _welch(before, after)
+        return _hodges_lehmann(before, after, tail)
+    return _welch(before, after, tail)
 
 
-def t_quantile(degrees: float) -> float:
-    """Return the 95 % quantile of Student's t."""
+@lru_cache(maxsize=4096)
+def t_quantile(degrees: float, tail: float = TAIL) -> float:
+    """Return the quantile of Student's t that is exceeded with probability `tail`; by default the 95 % quantile."""
     from scipy.stats import t
 
-    return float(t.ppf(1 - _TAIL, max(degrees, 1e-3)))
+    return float(t.ppf(1 - tail, max(degrees, 1e-3)))
 
 
 def smallest_seen(interval: Interval, threshold: float) -> float:
@@ -133,11 +137,11 @@ def runs_to_settle(pair_spread: float, gap: float, *, paired: bool, most: int) -
     return None
 
 
-def _welch(before: Sequence[float], after: Sequence[float]) -> Interval:
+def _welch(before: Sequence[float], after: Sequence[float], tail: float) -> Interval:
     parts = [_deviation(side) ** 2 / len(side) for side in (before, after)]
     error = sum(parts) ** 0.5
     below = sum(part**2 / (len(side) - 1) for part, side in zip(parts, (before, after), strict=True))
-    critical = t_quantile(sum(parts) ** 2 / below if below > 0 else len(before) + len(after) - 2)
+    critical = t_quantile(sum(parts) ** 2 / below if below > 0 else len(before) + len(after) - 2, tail)
     estimate = _mean(after) - _mean(before)
     return Interval(
         estimate=estimate,
@@ -149,12 +153,12 @@ def _welch(before: Sequence[float], after: Sequence[float]) -> Interval:
     )
 
 
-def _one_against_several(before: Sequence[float], after: Sequence[float]) -> Interval:
+def _one_against_several(before: Sequence[float], after: Sequence[float], tail: float) -> Interval:
     """Take the spread of the side that has one for both."""
     several = before if len(before) > 1 else after
     n = len(several)
     spread = _deviation(several)
-    critical = t_quantile(n - 1)
+    critical = t_quantile(n - 1, tail)
     half = critical * spread * (1 + 1 / n) ** 0.5
     estimate = _mean(after) - _mean(before)
     return Interval(
@@ -168,13 +172,13 @@ def _one_against_several(before: Sequence[float], after: Sequence[float]) -> Int
     )
 
 
-def _hodges_lehmann(before: Sequence[float], after: Sequence[float]) -> Interval:
+def _hodges_lehmann(before: Sequence[float], after: Sequence[float], tail: float) -> Interval:
     """Return the median of all differences, and the interval that the Mann-Whitney test leaves.
 
     Source: Hodges and Lehmann 1963; bench-io A5: it covers 89 to 91.5 % at 5 to 50 values a side.
     """
     differences = sorted(b - a for b in after for a in before)
-    left_out = _mann_whitney_count(len(before), len(after))
+    left_out = _mann_whitney_count(len(before), len(after), tail)
     middle = len(differences) // 2
     estimate = differences[middle] if len(differences) % 2 else (differences[middle - 1] + differences[middle]) / 2
     return Interval(
@@ -182,21 +186,26 @@ def _hodges_lehmann(before: Sequence[float], after: Sequence[float]) -> Interval
         low=differences[left_out - 1],
         high=differences[-left_out],
         method=f"Hodges-Lehmann interval over {len(before)} and {len(after)} runs",
-        critical=_NORMAL_QUANTILE,
+        critical=_normal_quantile(tail),
         pair_spread=(_robust_deviation(before) ** 2 + _robust_deviation(after) ** 2) ** 0.5,
     )
 
 
-def _mann_whitney_count(n: int, m: int) -> int:
-    """Return how many of the ordered differences lie beyond each end: the most that keeps 5 % a side."""
+def _mann_whitney_count(n: int, m: int, tail: float = TAIL) -> int:
+    """Return how many of the ordered differences lie beyond each end: the most that keeps `tail` a side."""
     if n * m > _EXACT_MAX:
-        return max(int(n * m / 2 - _NORMAL_QUANTILE * (n * m * (n + m + 1) / 12) ** 0.5), 1)
+        quantile = _normal_quantile(tail)
+        return max(int(n * m / 2 - quantile * (n * m * (n + m + 1) / 12) ** 0.5), 1)
     total = sum(_arrangements(n, m, u) for u in range(n * m + 1))
     below, count = 0, 0
-    while (below + _arrangements(n, m, count)) <= _TAIL * total:
+    while (below + _arrangements(n, m, count)) <= tail * total:
         below += _arrangements(n, m, count)
         count += 1
     return max(count, 1)
+
+
+def _normal_quantile(tail: float) -> float:
+    return NormalDist().inv_cdf(1 - tail)
 
 
 @cache

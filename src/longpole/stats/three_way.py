@@ -1,0 +1,180 @@
+"""Whether something became worse: regressed, same, improved or inconclusive, by one rule (DESIGN 3.12, bench-io A7).
+
+    regressed      the interval lies above 0, and the estimate reaches the threshold
+    improved       the interval lies below 0, and the estimate reaches the threshold on that side
+    same           the interval ends below the threshold, and twice the threshold would have been seen
+    inconclusive   none of these
+
+                          0        threshold
+    regressed             │    ├──────┼─*───┤
+    same            ├───*─┼──────┤    │
+    inconclusive        ├─┼───────*───┼────┤
+
+Differences are logarithms of ratios, turned so that above 0 is worse. Everything works on arrays, one element a gate,
+so that the simulation of thousands of gates (`benchmarks/gate`) is this code and no copy of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from longpole.stats.intervals import TAIL, t_quantile
+from longpole.stats.signed_rank import signed_rank_p
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from numpy.typing import NDArray
+
+    Values: TypeAlias = NDArray[np.float64]
+    Answers: TypeAlias = NDArray[np.str_]
+
+REGRESSED: Final = "regressed"
+SAME: Final = "same"
+IMPROVED: Final = "improved"
+INCONCLUSIVE: Final = "inconclusive"
+
+RANKS_FROM: Final = 8
+"""Pairs from which on the signed ranks are asked too: fewer cannot reach a small probability (bench-io A5)."""
+
+_CONTRADICTS: Final = 2.0  # times the level: ranks are a little weaker with normal noise, and must not veto for that
+_POWER_QUANTILE: Final = 0.8416  # of the normal distribution: 80 % power
+_SEEN_FACTOR: Final = 2.0  # bench-io A6: no "same" where twice the threshold would have been overlooked
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The threshold as differences of logarithms, turned so that above 0 is worse.
+
+    Attributes:
+        worse_at: From here on a change counts as worse; above 0.
+        better_at: From here on downwards it counts as better; below 0.
+        proven: Whether the whole interval must lie beyond the threshold, and not the estimate alone.
+    """
+
+    worse_at: float
+    better_at: float
+    proven: bool = False
+
+    @classmethod
+    def of_share(cls, threshold: float, *, higher_is_better: bool = False, proven: bool = False) -> Bounds:
+        """Return the bounds of a change by a share of what it was.
+
+        >>> up = Bounds.of_share(0.25, higher_is_better=True)  # three quarters of the throughput are worse
+        >>> round(up.worse_at, 3), round(up.better_at, 3)
+        (0.288, -0.223)
+        """
+        more, less = log(1 + threshold), -log(1 - threshold)
+        return cls(less, -more, proven) if higher_is_better else cls(more, -less, proven)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What pairs say, one element a gate.
+
+    Attributes:
+        estimate: Mean difference.
+        low, high: Its interval; each end is missed with the probability asked for.
+        error: Standard error.
+        spread: Standard deviation of the pairs.
+        critical: Standard errors in half the interval.
+        ranks_against_worse: Whether the signed ranks contradict that it became worse.
+        ranks_against_better: The same for better.
+    """
+
+    estimate: Values
+    low: Values
+    high: Values
+    error: Values
+    spread: Values
+    critical: float
+    ranks_against_worse: NDArray[np.bool_]
+    ranks_against_better: NDArray[np.bool_]
+
+
+def measure_pairs(differences: Values, tail: float = TAIL) -> Seen:
+    """Return the t interval of every row of differences, and what the signed ranks say of it.
+
+    Args:
+        differences: (gates, pairs) with at least two pairs.
+        tail: How often each end may be missed.
+    """
+    n = differences.shape[1]
+    estimate = differences.mean(axis=1)
+    spread = differences.std(axis=1, ddof=1)
+    error = spread / n**0.5
+    critical = t_quantile(n - 1, tail)
+    silent = np.zeros(len(differences), dtype=bool)
+    against = silent, silent
+    if n >= RANKS_FROM:
+        allowed = min(_CONTRADICTS * tail, 0.5)
+        against = signed_rank_p(differences) > allowed, signed_rank_p(-differences) > allowed
+    return Seen(
+        estimate=estimate,
+        low=estimate - critical * error,
+        high=estimate + critical * error,
+        error=error,
+        spread=spread,
+        critical=critical,
+        ranks_against_worse=against[0],
+        ranks_against_better=against[1],
+    )
+
+
+def judge(seen: Seen, bounds: Bounds) -> Answers:
+    """Return the answer of every gate."""
+    answers = np.full(len(seen.estimate), INCONCLUSIVE, dtype="<U12")
+    is_same = (seen.high < bounds.worse_at) & (smallest_worsening(seen, bounds) <= _SEEN_FACTOR * bounds.worse_at)
+    if bounds.proven:
+        is_worse, is_better = seen.low > bounds.worse_at, seen.high < bounds.better_at
+    else:
+        is_worse = (seen.low > 0) & (seen.estimate >= bounds.worse_at)
+        is_better = (seen.high < 0) & (seen.estimate <= bounds.better_at)
+    answers[is_same] = SAME
+    answers[is_better & ~seen.ranks_against_better] = IMPROVED
+    answers[is_worse & ~seen.ranks_against_worse] = REGRESSED
+    return answers
+
+
+def smallest_worsening(seen: Seen, bounds: Bounds) -> Values:
+    """Return the smallest true change for the worse that would be called regressed in four of five tries.
+
+    The interval must lie above 0, for which the estimate needs `critical` standard errors, and the estimate must reach
+    the threshold; 0.84 standard errors on top make either happen in 80 % (bench-io A6, with the threshold's own 0.84).
+    """
+    of_interval = seen.critical * seen.error
+    if bounds.proven:
+        return bounds.worse_at + of_interval + _POWER_QUANTILE * seen.error
+    return np.maximum(of_interval, bounds.worse_at) + _POWER_QUANTILE * seen.error
+
+
+def pairs_to_settle(estimate: float, spread: float, bounds: Bounds, most: int) -> int | None:
+    """Return how many pairs would settle an estimate that stays what it is; None for more than `most`.
+
+    Args:
+        estimate: Mean difference.
+        spread: Standard deviation of the pairs.
+        bounds: The threshold.
+        most: The largest number worth saying.
+    """
+    for pairs in range(2, most + 1):
+        error = np.array([spread / pairs**0.5])
+        critical = t_quantile(pairs - 1)
+        agree = np.array([False])
+        seen = Seen(
+            estimate=np.array([estimate]),
+            low=estimate - critical * error,
+            high=estimate + critical * error,
+            error=error,
+            spread=np.array([spread]),
+            critical=critical,
+            ranks_against_worse=agree,
+            ranks_against_better=agree,
+        )
+        if judge(seen, bounds)[0] != INCONCLUSIVE:
+            return pairs
+    return None
