@@ -47,6 +47,7 @@ def candidates(
     rank: option.Ranks = None,
     rules: option.Rules = None,
     settings: option.SettingsFile = None,
+    collective_record: option.CollectiveRecord = None,
     no_cache: option.NoCache = False,
     verify_cache: option.VerifyCache = False,
     job: option.Job = None,
@@ -67,6 +68,7 @@ def candidates(
         verify_cache=verify_cache,
         job=job,
         jobs=jobs,
+        collective_record=collective_record,
     )
     from longpole.pipeline.candidates import find_candidates
 

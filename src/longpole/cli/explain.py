@@ -42,6 +42,7 @@ def explain(
     rank: option.Ranks = None,
     rules: option.Rules = None,
     settings: option.SettingsFile = None,
+    collective_record: option.CollectiveRecord = None,
     no_cache: option.NoCache = False,
     verify_cache: option.VerifyCache = False,
     job: option.Job = None,
@@ -62,6 +63,7 @@ def explain(
         verify_cache=verify_cache,
         job=job,
         jobs=jobs,
+        collective_record=collective_record,
     )
     from longpole.pipeline.explain import explain as answer_for
     from longpole.report.schema_of import encode_document

@@ -23,6 +23,7 @@ def reading_options(
     rank: str | None = None,
     job: str | None = None,
     unit: str | None = None,
+    collective_record: str | None = None,
 ) -> ReportOptions:
     """Make the options of reading from words as typed.
 
@@ -44,4 +45,5 @@ def reading_options(
         job=number_of_job,
         processes=processes,
         unit=unit,
+        collective_record=parse_if_given(Path, collective_record),
     )

@@ -39,6 +39,7 @@ def report(
     rules: option.Rules = None,
     settings: option.SettingsFile = None,
     detail: option.Detail = "rank",
+    collective_record: option.CollectiveRecord = None,
     no_cache: option.NoCache = False,
     verify_cache: option.VerifyCache = False,
     job: option.Job = None,
@@ -67,9 +68,10 @@ def report(
         job=job,
         jobs=jobs,
         unit=unit,
+        collective_record=collective_record,
     )
     of_traces = {"--csv": csv, "--step": step, "--units": units, "--unit": unit, "--rank": rank}
-    of_traces |= {"--rules": rules, "--job": job, "--record": record}
+    of_traces |= {"--rules": rules, "--job": job, "--record": record, "--collective-record": collective_record}
     if report_on_tables(paths, DocumentOutput(json_file=json, quiet=quiet, color=color), settings, of_traces):
         return
     from longpole.pipeline.report import report_on

@@ -61,6 +61,14 @@ Detail: TypeAlias = Annotated[
         help="How much the JSON holds: run, rank (of more than 64 ranks the 16 worst) or unit (all).",
     ),
 ]
+CollectiveRecord: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--collective-record",
+        metavar="FILE",
+        help="What collectives take here: a log of nccl-tests, or a record of bench collectives.",
+    ),
+]
 NoCache: TypeAlias = Annotated[
     bool, typer.Option("--no-cache", help="Read every file anew, and keep nothing for the next time.")
 ]

@@ -56,6 +56,7 @@ def verify(
     rank: option.Ranks = None,
     rules: option.Rules = None,
     settings: option.SettingsFile = None,
+    collective_record: option.CollectiveRecord = None,
     no_cache: option.NoCache = False,
     verify_cache: option.VerifyCache = False,
     jobs: option.Jobs = None,
@@ -77,6 +78,7 @@ def verify(
         no_cache=no_cache,
         verify_cache=verify_cache,
         jobs=jobs,
+        collective_record=collective_record,
     )
     from longpole.pipeline.run_records import ItemsOfUnit
     from longpole.pipeline.verify import VerifyOptions

@@ -56,6 +56,7 @@ def whatif(
     rank: option.Ranks = None,
     rules: option.Rules = None,
     settings: option.SettingsFile = None,
+    collective_record: option.CollectiveRecord = None,
     no_cache: option.NoCache = False,
     verify_cache: option.VerifyCache = False,
     job: option.Job = None,
@@ -85,6 +86,7 @@ def whatif(
     from longpole.cli.whatif_tables import what_if_of_tables
 
     of_traces = {"--step": step, "--units": units, "--rank": rank, "--job": job, "--rules": rules}
+    of_traces |= {"--collective-record": collective_record}
     if what_if_of_tables(paths, given, output, settings, of_traces):
         return
     options = reading_options(
@@ -97,6 +99,7 @@ def whatif(
         verify_cache=verify_cache,
         job=job,
         jobs=jobs,
+        collective_record=collective_record,
     )
 
     _answer(paths, given, options, output)

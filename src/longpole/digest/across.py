@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from longpole.digest.rank_digest import RankDigest
     from longpole.ranks.clocks import Clock
+    from longpole.ranks.cost_model import RecordedModels
     from longpole.ranks.matching import Matched
     from longpole.ranks.split import Split
     from longpole.records.instances import Instances
@@ -26,6 +27,7 @@ class Across:
         instances: Rank -> its operations.
         world_size: Ranks of the job, None where not known.
         findings: About collectives and clocks.
+        recorded: Cost models that the user gives; they stand behind a fit to the run, before the shipped ones.
     """
 
     matched: Matched
@@ -34,14 +36,18 @@ class Across:
     instances: dict[int, Instances]
     world_size: int | None
     findings: list[Finding] = field(default_factory=list)
+    recorded: RecordedModels | None = None
 
 
-def bring_together(digests: list[RankDigest], settings: Settings) -> Across | None:
+def bring_together(
+    digests: list[RankDigest], settings: Settings, recorded: RecordedModels | None = None
+) -> Across | None:
     """Match, align and split the collectives of a run; None where no rank holds one and there is but one rank.
 
     Args:
         digests: The ranks, each once.
         settings: Thresholds.
+        recorded: Cost models that the user gives.
     """
     if len(digests) == 1 and len(digests[0].instances) == 0:
         return None
@@ -62,4 +68,5 @@ def bring_together(digests: list[RankDigest], settings: Settings) -> Across | No
     )
     times = {d.rank: RankTimes(d.base_ns, d.start_ns, d.end_ns, d.host) for d in digests}
     clocks = estimate_clocks(matched, instances, times, settings)
-    return Across(matched, clocks, split(matched, instances, clocks, settings), instances, world, findings)
+    parts = split(matched, instances, clocks, settings)
+    return Across(matched, clocks, parts, instances, world, findings, recorded)

@@ -15,15 +15,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
     from longpole.digest.rank_digest import RankDigest
+    from longpole.ranks.cost_model import RecordedModels
     from longpole.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The digests of one run, by rank, and those that a better one of the same rank displaced."""
+    """The digests of one run.
+
+    Attributes:
+        digests: By rank.
+        displaced: Those that a better one of the same rank displaced.
+        recorded: Cost models of collectives that the user gives along.
+    """
 
     digests: list[RankDigest]
     displaced: list[RankDigest]
+    recorded: RecordedModels | None = None
 
 
 def choose_run(digests: list[RankDigest], job: int | None, settings: Settings) -> Run:

@@ -19,7 +19,40 @@ if TYPE_CHECKING:
     TransferCost: TypeAlias = Callable[[int, int], int | None]
 
 
-def transfer_costs(across: Across | None, device_names: Mapping[int, str], settings: Settings) -> TransferCost:
+class TransferCosts:
+    """Prices operations of other sizes, and remembers by which models."""
+
+    def __init__(self, across: Across | None, device_names: Mapping[int, str], settings: Settings) -> None:
+        """Price the operations of a run.
+
+        Args:
+            across: They, matched and split; None where there are none.
+            device_names: Rank -> model of its device.
+            settings: From how many sizes a model is fitted.
+        """
+        self._across, self._device_names, self._settings = across, device_names, settings
+        self._models: dict[tuple[int, int], Model | None] = {}
+
+    def __call__(self, operation: int, size_bytes: int) -> int | None:
+        """Return the time that the transfer of an operation would take with so many bytes, ns; None without a model."""
+        if self._across is None:
+            return None
+        matched = self._across.matched
+        kind, n = int(matched.kind[operation]), int(matched.first[operation + 1] - matched.first[operation])
+        if (kind, n) not in self._models:
+            self._models[kind, n] = _model(self._across, kind, n, self._device_names, self._settings)
+        model = self._models[kind, n]
+        if model is None:
+            return None
+        latency_ns, bytes_ns = model.parts_ns(np.array([size_bytes], np.int64))
+        return round(latency_ns + model.gamma * size_bytes**0.5 + bytes_ns)
+
+    def used(self) -> list[tuple[str, int, Model]]:
+        """Return (kind, ranks, model) of what was priced so far."""
+        return [(COLLECTIVE_KINDS[kind], n, model) for (kind, n), model in self._models.items() if model is not None]
+
+
+def transfer_costs(across: Across | None, device_names: Mapping[int, str], settings: Settings) -> TransferCosts:
     """Return a function from (operation, bytes) to the time its transfer would take, ns, None without a model.
 
     Args:
@@ -27,22 +60,7 @@ def transfer_costs(across: Across | None, device_names: Mapping[int, str], setti
         device_names: Rank -> model of its device.
         settings: From how many sizes a model is fitted.
     """
-    models: dict[tuple[int, int], Model | None] = {}
-
-    def cost(operation: int, size_bytes: int) -> int | None:
-        if across is None:
-            return None
-        kind = int(across.matched.kind[operation])
-        n = int(across.matched.first[operation + 1] - across.matched.first[operation])
-        if (kind, n) not in models:
-            models[kind, n] = _model(across, kind, n, device_names, settings)
-        model = models[kind, n]
-        if model is None:
-            return None
-        latency_ns, bytes_ns = model.parts_ns(np.array([size_bytes], np.int64))
-        return round(latency_ns + model.gamma * size_bytes**0.5 + bytes_ns)
-
-    return cost
+    return TransferCosts(across, device_names, settings)
 
 
 def _model(across: Across, kind: int, n: int, device_names: Mapping[int, str], settings: Settings) -> Model | None:
@@ -53,5 +71,8 @@ def _model(across: Across, kind: int, n: int, device_names: Mapping[int, str], s
     fitted = fit_model(matched.bytes[alike], transfer_ns.astype(np.int64), settings) if len(alike) else None
     if fitted is not None:
         return fitted
+    recorded = across.recorded.find(COLLECTIVE_KINDS[kind], n) if across.recorded is not None else None
+    if recorded is not None:
+        return recorded
     names = {device_names.get(int(rank), "") for rank in matched.rank}
     return shipped_model(names.pop(), COLLECTIVE_KINDS[kind], n) if len(names) == 1 else None

@@ -42,6 +42,7 @@ class ReportOptions:
         unit: Name of the unit whose path is shown in full; the one with the longest period where None.
         job: Which of several runs, from 1.
         processes: How many processes may work at once; None for one per core.
+        collective_record: What collectives take, as nccl-tests or `longpole bench collectives` measured it.
     """
 
     step: str | None = None
@@ -54,6 +55,7 @@ class ReportOptions:
     unit: str | None = None
     job: int | None = None
     processes: int | None = None
+    collective_record: Path | None = None
 
 
 def graph_folder(options: ReportOptions, held: ExitStack) -> Path:

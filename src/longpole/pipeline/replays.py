@@ -19,6 +19,7 @@ from longpole.digest.transfer_costs import transfer_costs
 from longpole.errors import InputError
 from longpole.graph.run_graph import Meeting, join_ranks
 from longpole.graph.store import read_graph
+from longpole.pipeline.collective_record import with_models
 from longpole.pipeline.reading import choose_ranks, graph_folder, read_digests
 from longpole.records.critical_path import ANSWER_VERSION, PathAnswer
 from longpole.records.ledger import Unknown
@@ -88,12 +89,13 @@ def replay_run(
         folder = graph_folder(options, held)
         digests, refused = read_digests(paths, options, settings, progress, folder, graphs_needed=True)
         run = choose_run(choose_ranks(digests, options), options.job, settings)
-        return _replay_digests(run, refused, folder, settings)
+        run, findings = with_models(run, options)
+        return _replay_digests(run, [*refused, *findings], folder, settings)
 
 
 def _replay_digests(run: Run, refused: list[Finding], folder: Path, settings: Settings) -> RunReplay:
     """Bring the ranks together, join their graphs, and replay the run unchanged."""
-    across = bring_together(run.digests, settings)
+    across = bring_together(run.digests, settings, run.recorded)
     steady = find_steady(run.digests, settings, across.clocks if across is not None else None)
     graph = join_run(run.digests, steady, across, folder)
     replayed = graph if isinstance(graph, Unknown) else replay(graph, list(steady.periods), settings)

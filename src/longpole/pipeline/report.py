@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from longpole.digest.cache import Cache
 from longpole.digest.jobs import choose_run
+from longpole.pipeline.collective_record import with_models
 from longpole.pipeline.reading import (
     choose_ranks,
     graph_folder,
@@ -65,18 +67,18 @@ def report_on(
     with ExitStack() as held:
         folder = graph_folder(options, held)
         digests, refused = read_digests(paths, options, settings, progress, folder)
-        run = choose_run(choose_ranks(digests, options), options.job, settings)
+        run, findings = with_models(choose_run(choose_ranks(digests, options), options.job, settings), options)
         answer = _stored_answer(run, options, settings)
         if answer is None:
             if not has_graphs(run.digests, folder):
                 digests, refused = read_digests(paths, options, settings, progress, folder, graphs_needed=True)
-                run = choose_run(choose_ranks(digests, options), options.job, settings)
+                run = replace(choose_run(choose_ranks(digests, options), options.job, settings), recorded=run.recorded)
             from longpole.pipeline.replays import answer_run
 
             answer = answer_run(run, folder, settings, options.unit, options.rules)
             if options.use_cache:
                 Cache.default().write_answer(_answer_key(run, options, settings), answer)
-    return run, build_document(run, refused, selection_of(options), package_version(), settings, answer)
+    return run, build_document(run, [*refused, *findings], selection_of(options), package_version(), settings, answer)
 
 
 def _stored_answer(run: Run, options: ReportOptions, settings: Settings) -> PathAnswer | None:
@@ -88,5 +90,6 @@ def _stored_answer(run: Run, options: ReportOptions, settings: Settings) -> Path
 def _answer_key(run: Run, options: ReportOptions, settings: Settings) -> str:
     """Return the key of what a run's graph says: its ranks' graphs, and all else that it depends on."""
     graphs = "|".join(f"{digest.rank}:{digest.graph}" for digest in run.digests)
-    text = f"{ANSWER_VERSION}|{graphs}|{settings}|{options.unit}|{package_version()}"
+    models = run.recorded.key() if run.recorded is not None else ""
+    text = f"{ANSWER_VERSION}|{graphs}|{settings}|{options.unit}|{package_version()}|{models}"
     return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()

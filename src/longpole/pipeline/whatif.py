@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from longpole.digest.steady import real_units
+from longpole.digest.transfer_costs import TransferCosts
+from longpole.pipeline.collective_record import DIFFERS
 from longpole.pipeline.replays import ground_of, replay_run
 from longpole.records.ledger import Unknown
 from longpole.records.replay import Replay, UnitErrors
 from longpole.report.build import run_summary
-from longpole.report.whatif import SCHEMA, ChangeEntry, NextLongPole, Refused, WhatIf, WhatIfError
+from longpole.report.collectives import written_model
+from longpole.report.whatif import SCHEMA, ChangeEntry, NextLongPole, PricedBy, Refused, WhatIf, WhatIfError
 from longpole.whatif.pairs import kind_of, spread_of
 from longpole.whatif.predict import predict
 from longpole.whatif.replay import Replayed, median_ns
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from longpole.pipeline.replays import RunReplay
     from longpole.whatif.change import Change
     from longpole.whatif.draft import Draft
-    from longpole.whatif.predict import Prediction
+    from longpole.whatif.predict import Ground, Prediction
 
 
 def what_if(
@@ -77,7 +80,8 @@ def _answered(
     replayed: Replayed,
 ) -> WhatIf:
     graph: RunGraph = run.graph  # type: ignore[assignment]  # there is a replay, so there is a graph
-    found = predict(ground_of(run.run, run.across, graph, replayed, run.settings), changes)
+    ground = ground_of(run.run, run.across, graph, replayed, run.settings)
+    found = predict(ground, changes)
     refused = Refused(found.refused) if found.refused else None
     measured_ns, replayed_ns = median_ns(replayed.measured_ns), median_ns(replayed.replayed_ns)
     withheld = Unknown(f"refused: {found.refused}", []) if refused else None
@@ -99,7 +103,16 @@ def _answered(
         replay=_with_overlap(replayed.judgement, found),
         refused=refused,
         next_long_pole=withheld or _next(found, run),
+        priced_by=_priced_by(ground, run),
     )
+
+
+def _priced_by(ground: Ground, run: RunReplay) -> list[PricedBy]:
+    used = ground.cost.used() if isinstance(ground.cost, TransferCosts) else []
+    doubt = next((finding.message for finding in run.refused if finding.code == DIFFERS), "")
+    return [
+        PricedBy(kind, n, written_model(model), doubt if model.source == "record" else "") for kind, n, model in used
+    ]
 
 
 def _unanswered(common: dict[str, Any], changes: Sequence[Change | Callable[[Draft], None]], why: Unknown) -> WhatIf:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from longpole.settings import Settings
@@ -22,7 +24,15 @@ _NS_PER_US: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A cost model; `gamma` in ns per square root of a byte, `rate` in bytes per ns (decimal GB/s)."""
+    """A cost model.
+
+    Attributes:
+        alpha_ns: What an operation of no size takes.
+        gamma: In ns per square root of a byte.
+        rate: In bytes per ns (decimal GB/s).
+        source: `fit`, `record` or `shipped`.
+        says: Which record or shipped fit, empty for a fit to the run itself.
+    """
 
     alpha_ns: float
     gamma: float
@@ -33,6 +43,31 @@ class Model:
     def parts_ns(self, sizes: NDArray[np.int64]) -> tuple[float, float]:
         """Return what latency and bytes take of operations of these sizes, in ns."""
         return self.alpha_ns * len(sizes), float(sizes.sum()) / self.rate if self.rate > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedModels:
+    """Models of a record that the user gives: measured on the machine itself, or read from nccl-tests.
+
+    Attributes:
+        models: (kind, ranks) -> model.
+        device: Model of the device that was measured, `cpu` for the host, empty where not known.
+        nodes: Machines that took part, None where not known.
+        path: The record's file.
+    """
+
+    models: Mapping[tuple[str, int], Model]
+    device: str
+    nodes: int | None
+    path: str
+
+    def find(self, kind: str, n: int) -> Model | None:
+        """Return the model of a kind among n ranks, None where that was not measured."""
+        return self.models.get((kind, n))
+
+    def key(self) -> str:
+        """Return a text that differs where the models do."""
+        return repr(sorted(self.models.items()))
 
 
 def bus_factor(kind: str, n: int | None) -> float | None:

@@ -21,7 +21,7 @@ class CostModel(msgspec.Struct):
         gamma: In ns per square root of a byte: the cost of filling a pipeline of chunks.
         gb_per_s: The rate that large operations approach, in decimal gigabytes per second.
         source: `fit` to this run's sizes, a user's `record`, or a `shipped` fit.
-        says: Which shipped fit, empty for the others.
+        says: Which record or shipped fit, empty for a fit to this run.
     """
 
     alpha_ns: int

@@ -67,7 +67,7 @@ def build_report(
         answer: What the run's graph says.
     """
     digests = run.digests
-    across = bring_together(digests, settings)
+    across = bring_together(digests, settings, run.recorded)
     steady = find_steady(digests, settings, across.clocks if across is not None else None)
     together = cross_rank(digests, across, steady, settings)
     fill_waiting(digests, across, steady, settings)

@@ -164,7 +164,7 @@ def _entry(part: _Part, digests: Sequence[RankDigest], dtype: str) -> Collective
         transfer_ns=int(part.transfer_ns[part.is_split].sum()) if why is None else why,
         skew_ns=skew_ns if why is None else why,
         exposed_ns=int(part.exposed_ns.sum()),
-        model=_written(model) if model is not None else _NO_MODEL,
+        model=written_model(model) if model is not None else _NO_MODEL,
         algbw_gb_per_s=algbw,
         busbw_gb_per_s=algbw * factor if factor is not None and not isinstance(algbw, Unknown) else no_bus,
         rate_from=rate_from,
@@ -186,7 +186,8 @@ def _entry(part: _Part, digests: Sequence[RankDigest], dtype: str) -> Collective
 
 _NO_SIZES: Final = Unknown("sizes are not recorded", ["collective metadata (torch 2.4 or later)"])
 _NO_MODEL: Final = Unknown(
-    "too few sizes for a fit, and no shipped fit for this device, kind and number of ranks of one node", []
+    "too few sizes for a fit, and no shipped fit for this device, kind and number of ranks of one node",
+    ["a record of nccl-tests or of longpole bench collectives: --collective-record FILE"],
 )
 
 
@@ -215,6 +216,10 @@ def _model(part: _Part, kind: str, n: int | None, present: list[int], digests: S
     fitted = fit_model(*_known_transfers(part), part.settings)
     if fitted is not None or n is None:
         return fitted
+    given = part.members.across.recorded
+    recorded = given.find(kind, n) if given is not None else None
+    if recorded is not None:
+        return recorded
     mine = [digest for digest in digests if digest.rank in present]
     hosts = {digest.host for digest in mine}
     world = max((digest.world_size or 0 for digest in digests), default=0)
@@ -224,7 +229,8 @@ def _model(part: _Part, kind: str, n: int | None, present: list[int], digests: S
     return shipped_model(names.pop(), kind, n) if one_node and len(names) == 1 else None
 
 
-def _written(model: Model) -> CostModel:
+def written_model(model: Model) -> CostModel:
+    """Return a cost model as it is stored."""
     return CostModel(round(model.alpha_ns), model.gamma, model.rate, model.source, model.says)
 
 

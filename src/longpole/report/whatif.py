@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from longpole.records.collectives import CostModel
 from longpole.records.ledger import Unknown
 from longpole.records.replay import Replay
 from longpole.report.document import RunSummary, UnknownEntry
@@ -77,6 +78,22 @@ class NextLongPole(msgspec.Struct, frozen=True):
     share: float
 
 
+class PricedBy(msgspec.Struct, frozen=True):
+    """The cost model by which operations of another size were priced.
+
+    Attributes:
+        kind: Of the collectives.
+        ranks: How many take part.
+        model: It, with where it comes from: `fit` to this run's sizes, the user's `record`, or a `shipped` fit.
+        doubt: Why it may not hold for this run; empty where nothing is known against it.
+    """
+
+    kind: str
+    ranks: int
+    model: CostModel
+    doubt: str = ""
+
+
 class WhatIf(msgspec.Struct):
     """The answer of a what-if.
 
@@ -99,6 +116,7 @@ class WhatIf(msgspec.Struct):
         what_if_error: How far this kind of change may be believed.
         refused: Why there is no prediction; None where there is one.
         next_long_pole: What holds the changed run up.
+        priced_by: Cost models that collectives of another size were priced by.
         unknown: Everything not known, in one place; collected when the value is made.
     """
 
@@ -119,6 +137,7 @@ class WhatIf(msgspec.Struct):
     what_if_error: WhatIfError | Unknown
     refused: Refused | None
     next_long_pole: NextLongPole | Unknown
+    priced_by: list[PricedBy] = []
     unknown: list[UnknownEntry] = []
 
     def __post_init__(self) -> None:

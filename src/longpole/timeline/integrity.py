@@ -67,6 +67,7 @@ CODES: Final[dict[str, str]] = {
     "collective.not_on_all_ranks": "collectives that a rank with a trace does not hold",
     "collective.half_recorded": "marks of collectives without their other half",
     "collective.never_entered": "collectives that some ranks entered and others never did",
+    "collective.record_differs": "a record of collectives that was measured on other devices or machines",
     "clock.not_aligned": "clocks of ranks that cannot be aligned",
     "device.none": "a record without device spans",
     "operation.incomplete": "timed operations without a usable step, rank, place or type",

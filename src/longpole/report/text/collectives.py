@@ -100,6 +100,8 @@ def _remark(entry: CollectiveEntry) -> str:
         least = "at least " if entry.rate_from == "duration" else ""
         parts.append(f"{least}{_rate(entry.algbw_gb_per_s)} GB/s")
     bound = {"latency": "bound by latency", "bandwidth": "bound by bandwidth"}.get(entry.bound)
+    if bound is not None and not isinstance(entry.model, Unknown) and entry.model.source == "record":
+        bound += " (by your record)"
     return "; ".join([*parts, *([bound] if bound else [])])
 
 

@@ -19,7 +19,7 @@ from longpole.vocabulary.objects import OBJECTS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from longpole.report.whatif import WhatIf
+    from longpole.report.whatif import PricedBy, WhatIf
 
 _LINES: Final = 4
 _LABEL: Final = 26
@@ -85,6 +85,10 @@ def _render_verdict(answer: WhatIf, style: Style) -> list[str]:
         return lines
     title = "PREDICTION, NOT TESTED" if answer.replay.verdict == "not tested" else "PREDICTION"
     lines = _titled(title, _prediction(answer), style)
+    for one in answer.priced_by:
+        lines += wrap(f"{_price_words(one)}.", style.width, first="  ", rest="  ", max_lines=_LINES)
+    for doubt in dict.fromkeys(one.doubt for one in answer.priced_by if one.doubt):
+        lines += wrap(f"But {escape(doubt)}.", style.width, first="  ", rest="  ", max_lines=_LINES)
     return lines + wrap(_error_words(answer), style.width, first="  ", rest="  ", max_lines=_LINES)
 
 
@@ -110,6 +114,19 @@ def _prediction(answer: WhatIf) -> str:
     share = f" ({_rounded(abs(saving) / before)})" if before else ""
     how = f"{format_ns(abs(saving))} {'less' if saving > 0 else 'MORE'}{share}"
     return f"{figures}: {how}"
+
+
+def _price_words(one: PricedBy) -> str:
+    """Say what a collective of another size was priced by."""
+    model = one.model
+    root = f" + {format_ns(model.gamma * 1024)} × √(S / 1 MiB)" if model.gamma * 1024 >= 1 else ""
+    curve = f"{format_ns(model.alpha_ns)}{root} + S / {model.gb_per_s:.3g} GB/s"
+    whose = {
+        "fit": "fitted to this run's own sizes",
+        "record": f"from your record ({escape(model.says)})",
+        "shipped": f"the shipped fit ({escape(model.says)})",
+    }
+    return f"{one.kind} of {plural(one.ranks, 'rank')} priced at {curve}: {whose.get(model.source, model.source)}"
 
 
 def _rounded(share: float) -> str:

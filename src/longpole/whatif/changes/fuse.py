@@ -58,7 +58,7 @@ def split(draft: Draft, change: Split) -> None:
 
 
 def _no_model(kind: str) -> str:
-    return f"there is no cost model for {kind}: it takes at least 4 sizes over two decades, or a record of its own"
+    return f"there is no cost model for {kind}: it takes at least 4 sizes over two decades, or --collective-record FILE"
 
 
 def _operations(draft: Draft, kind: str) -> list[int]:
