@@ -14,6 +14,7 @@ from longpole.records.run_record import SCHEMA as RECORD_SCHEMA
 from longpole.records.run_record import RunRecord
 from longpole.report.candidates import candidates_schema
 from longpole.report.declared_ledger import ledger_schema
+from longpole.report.compare import compare_schema
 from longpole.report.explain import explain_schema
 from longpole.report.history import history_schema
 from longpole.report.journal import journal_schema
@@ -57,6 +58,7 @@ def generated_files() -> dict[Path, bytes]:
     }
     schemas = {
         "candidates": candidates_schema(),
+        "compare": compare_schema(),
         "explain": explain_schema(),
         "history": history_schema(),
         "journal": journal_schema(),

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from math import exp, log
-from statistics import median, stdev
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from longpole.bench.gate.sides import split_processes
+from longpole.bench.summary import summarise
 from longpole.records.history import (
     HistoryBaseline,
     HistoryDrift,
@@ -37,8 +37,10 @@ from longpole.units import format_count, format_ns
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from longpole.records.run_record import RecordUnit, RunRecord
+    from longpole.bench.summary import Summary
+    from longpole.records.run_record import RunRecord
     from longpole.stats.drift import Drift
+    from longpole.stats.middle import Middle
 
 BASELINE_RUNS: Final = 20
 """Of a series that has more: fewer make the spread, and with it the alarms, a matter of luck (bench-io A9)."""
@@ -108,8 +110,8 @@ def _series(
 ) -> HistorySeries:
     # Records that do not say when they were made keep the order of their files behind those that do.
     ordered = sorted(several, key=lambda one: (not started_of(one.record), started_of(one.record), one.path))
-    per_item = all(_has_items(one.record) for one in ordered)
-    runs = [_run(one, per_item=per_item) for one in ordered]
+    summaries = [summarise(one.record) for one in ordered]
+    runs = [_run(one, summary) for one, summary in zip(ordered, summaries, strict=True)]
     first = ordered[0].record
     places = [place for place, run in enumerate(runs) if isinstance(run.value_ns, float)]
     begin, because = _beginning(name, [runs[place] for place in places], accepted)
@@ -133,12 +135,12 @@ def _series(
         benchmark=name,
         semantic_id=first.design.semantic_id if first.design is not None else "",
         environment=first.environment.must_match,
-        per=(first.item_kind or "item") if per_item else first.unit_kind,
+        per=next((summary.per for summary in summaries if summary is not None), first.unit_kind),
         runs=runs,
         baseline=baseline,
         drift=drift,
         steps=steps,
-        stages=_stages(ordered, baseline, drift, places, per_item=per_item),
+        stages=_stages(summaries, baseline, drift, places),
         verdict=drift.direction
         if drift is not None
         else "steady"
@@ -156,21 +158,14 @@ def _verdict(baseline: HistoryBaseline | Unknown, drift: HistoryDrift | None) ->
     return drift.direction if drift is not None else "steady"
 
 
-def _has_items(record: RunRecord) -> bool:
-    return all(isinstance(record.items_of(unit), int) for unit in record.counted())
-
-
-def _run(one: Recorded, *, per_item: bool) -> HistoryRun:
+def _run(one: Recorded, summary: Summary | None) -> HistoryRun:
     record = one.record
-    processes = [process for process in split_processes(record) if not process.why_left_out]
-    medians = [median(_times(process.run, per_item=per_item)) for process in processes]
-    failed = record.failure
-    if not medians:
-        failed = failed or "no unit of it counts"
-    value: float | Unknown = Unknown(failed) if failed else float(median(medians))
+    failed = record.failure or ("no unit of it counts" if summary is None else "")
+    value: float | Unknown = Unknown(failed)
     spread: float | Unknown = Unknown("one process", ["several processes"])
-    if len(medians) > 1:
-        spread = stdev(log(value) for value in medians)
+    if summary is not None:
+        value = value if failed else float(summary.time_ns.value)
+        spread = spread if summary.spread_share is None else summary.spread_share
     return HistoryRun(
         run_id=record.run_id,
         label=record.label or record.run_id,
@@ -178,19 +173,10 @@ def _run(one: Recorded, *, per_item: bool) -> HistoryRun:
         started=started_of(record),
         value_ns=value,
         spread_share=spread,
-        processes=len(processes),
-        units=len(record.counted()),
+        processes=summary.processes if summary is not None else 0,
+        units=summary.units if summary is not None else 0,
         failed=failed,
     )
-
-
-def _times(run: RunRecord, *, per_item: bool) -> list[float]:
-    return [_time(run, unit, unit.period_ns, per_item=per_item) for unit in run.counted()]
-
-
-def _time(run: RunRecord, unit: RecordUnit, time_ns: Any, *, per_item: bool) -> float:
-    items = run.items_of(unit)
-    return float(time_ns) / items if per_item and isinstance(items, int) else float(time_ns)
 
 
 def _beginning(name: str, runs: Sequence[HistoryRun], accepted: Sequence[Accepted]) -> tuple[int, str]:
@@ -263,20 +249,18 @@ def _plain(values: Mapping[str, Any], key: str) -> str:
 
 
 def _stages(
-    ordered: Sequence[Recorded],
+    summaries: Sequence[Summary | None],
     baseline: HistoryBaseline | Unknown,
     drift: HistoryDrift | None,
     places: Sequence[int],
-    *,
-    per_item: bool,
 ) -> list[HistoryStage]:
     """Return what the stages contribute to a drift: their times at the end less those of the baseline."""
     if drift is None or not isinstance(baseline, HistoryBaseline):
         return []
     begin = places.index(baseline.first)
-    before = [_stage_medians(ordered[p].record, per_item=per_item) for p in places[begin : begin + baseline.count]]
-    after = [_stage_medians(ordered[p].record, per_item=per_item) for p in places[-CONFIRMED_BY:]]
-    names = set.intersection(*(set(found) for found in [*before, *after]))
+    parts = places[begin : begin + baseline.count], places[-CONFIRMED_BY:]
+    before, after = ([summary.stages for p in part if (summary := summaries[p]) is not None] for part in parts)
+    names = set.intersection(*(set(stages) for stages in [*before, *after]))
     pairs = {name: (_middle(before, name), _middle(after, name)) for name in names}
     whole = sum(abs(now - then) for then, now in pairs.values())
     found = [
@@ -286,16 +270,8 @@ def _stages(
     return sorted(found, key=lambda stage: -abs(stage.after_ns - stage.before_ns))[:_STAGES_SHOWN]
 
 
-def _stage_medians(record: RunRecord, *, per_item: bool) -> dict[str, float]:
-    found: dict[str, list[float]] = defaultdict(list)
-    for unit in record.counted():
-        for name, stage in unit.stages.items():
-            found[name].append(_time(record, unit, stage.wall_ns, per_item=per_item))
-    return {name: float(median(values)) for name, values in found.items()}
-
-
-def _middle(found: Sequence[Mapping[str, float]], name: str) -> float:
-    return float(median(one[name] for one in found))
+def _middle(found: Sequence[Mapping[str, Middle]], name: str) -> float:
+    return float(median(one[name].value for one in found))
 
 
 def _says(series: HistorySeries, threshold: float) -> str:

@@ -43,6 +43,12 @@ def journal() -> None:
     _print("journal")
 
 
+@schema_app.command("compare", epilog="Example: longpole schema compare > compare.schema.json")
+def compare() -> None:
+    """Print the JSON Schema of `longpole bench compare --json`."""
+    _print("compare")
+
+
 @schema_app.command("history", epilog="Example: longpole schema history > history.schema.json")
 def history() -> None:
     """Print the JSON Schema of `longpole bench history --json`."""

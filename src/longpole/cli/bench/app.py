@@ -6,8 +6,17 @@ from typing import Final
 
 import typer
 
+from longpole.cli.bench.collectives import EXAMPLES as COLLECTIVES_EXAMPLES
+from longpole.cli.bench.collectives import collectives
+from longpole.cli.bench.compare import EXAMPLES as COMPARE_EXAMPLES
+from longpole.cli.bench.compare import compare
+from longpole.cli.bench.doctor import EXAMPLES as DOCTOR_EXAMPLES
+from longpole.cli.bench.doctor import doctor
+from longpole.cli.bench.exchange import EXPORT_EXAMPLES, IMPORT_EXAMPLES, export_results, import_results
 from longpole.cli.bench.history import EXAMPLES as HISTORY_EXAMPLES
 from longpole.cli.bench.history import history
+from longpole.cli.bench.run import EXAMPLES as RUN_EXAMPLES
+from longpole.cli.bench.run import run
 
 EXAMPLES: Final = """\b
 Examples:
@@ -29,4 +38,23 @@ def bench() -> None:
     """Measure commands, steps and this machine's paths; compare and gate what was measured."""
 
 
-bench_app.command("history", epilog=HISTORY_EXAMPLES, short_help="Say whether benchmarks drift, and since when.")(history)
+bench_app.command("history", epilog=HISTORY_EXAMPLES, short_help="Say whether benchmarks drift, and since when.")(
+    history
+)
+bench_app.command(
+    "collectives", epilog=COLLECTIVES_EXAMPLES, short_help="Measure what collectives take, by size and setting."
+)(collectives)
+bench_app.command("compare", epilog=COMPARE_EXAMPLES, short_help="Show two sides of benchmarks side by side.")(compare)
+bench_app.command("import", epilog=IMPORT_EXAMPLES, short_help="Take results of other programs as records.")(
+    import_results
+)
+bench_app.command("export", epilog=EXPORT_EXAMPLES, short_help="Write records in another program's format.")(
+    export_results
+)
+bench_app.command(
+    "run",
+    epilog=RUN_EXAMPLES,
+    short_help="Measure a command or a step in fresh processes.",
+    context_settings={"allow_interspersed_args": False},
+)(run)
+bench_app.command("doctor", epilog=DOCTOR_EXAMPLES, short_help="Say what makes this machine noisy.")(doctor)
