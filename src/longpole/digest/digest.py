@@ -37,6 +37,7 @@ from longpole.timeline.boundaries import Unit, find_units, marker_rows
 from longpole.timeline.integrity import Example, Finding
 from longpole.timeline.intervals import Intervals, complement, covered_before, intersect, union
 from longpole.timeline.timeline import find_main_track
+from longpole.units import format_count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from longpole.vocabulary.matcher import Vocabulary
 
 _NO_DEVICE: Final = "the trace holds no device spans"
+_DEVICE_ACTIVITIES: Final = "device activities (ProfilerActivity.CUDA or the like)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +120,10 @@ def digest_with_graph(
 def _lay_out(
     timeline: Timeline, vocabulary: Vocabulary, settings: Settings, selection: Selection
 ) -> tuple[_Rank, list[DeviceRow]]:
-    units = _selected(find_units(timeline, vocabulary, selection.step_pattern), selection)
+    found = find_units(timeline, vocabulary, selection.step_pattern)
+    units = _selected(found, selection)
+    if selection.step_pattern is None:
+        timeline = replace(timeline, findings=(*timeline.findings, *_units_elsewhere(timeline, found)))
     timeline = replace(timeline, main_track=_main_track(timeline, units))
     book = NameBook(timeline, vocabulary)
     setups = setup_rows(timeline, book, settings)
@@ -137,6 +142,19 @@ def _lay_out(
     )
     device_rows = [device_row(timeline, book, rank.threads, device, settings) for device in timeline.devices()]
     return rank, device_rows
+
+
+def _units_elsewhere(timeline: Timeline, units: list[Unit]) -> list[Finding]:
+    """Complain of declared units that are not counted: those of other threads, and those inside others."""
+    n_left_out = len(timeline.told.units) - len(marker_rows(units)) if timeline.told is not None else 0
+    if n_left_out <= 0:
+        return []
+    message = (
+        f"{format_count(n_left_out, 'unit')} of other threads, or inside others: not counted, for units that overlap do"
+        " not tile the time of one thread"
+    )
+    example, rank = Example(timeline.source.path), timeline.identity.rank
+    return [Finding("spans.units_elsewhere", "warn", rank, n_left_out, example, message)]
 
 
 def _main_track(timeline: Timeline, units: list[Unit]) -> int:
@@ -169,7 +187,7 @@ def _digest(rank: _Rank, device_rows: list[DeviceRow]) -> RankDigest:
         n_skipped=timeline.source.n_skipped,
         n_repaired=timeline.source.n_repaired,
         environment=dict(timeline.environment),
-        findings=[*timeline.findings, *rank.evidence.findings, *_empty(rank)],
+        findings=[*timeline.findings, *rank.evidence.findings, *_empty(rank), *_without_object(rank, rows)],
         rows=rows,
         services_unknown=unknown,
         withheld=rank.evidence.verdict_withheld,
@@ -245,7 +263,9 @@ def _measure_host(rank: _Rank) -> RowDigest:
     window = _window(rank)
     busy = measured.pieces.covering(measured.pieces.rung != RUNG_IDLE)
     inside = _inside(measured.pieces, rank)
-    unknown = Unknown(_NO_DEVICE, ["device activities (ProfilerActivity.CUDA or the like)"])
+    told = timeline.told is not None
+    missing = "spans of the device (device=True on a stage)" if told else _DEVICE_ACTIVITIES
+    unknown = Unknown(_NO_DEVICE, [missing])
     return RowDigest(
         device="cpu",
         device_name="",
@@ -388,6 +408,26 @@ def _empty(rank: _Rank) -> list[Finding]:
             )
         )
     return findings
+
+
+def _without_object(rank: _Rank, rows: list[RowDigest]) -> list[Finding]:
+    """Complain where a program's own record leaves most of its units without a span that names an object."""
+    if rank.timeline.told is None or len(rank.timeline.device):
+        return []
+    units = [unit for unit in rows[0].units if unit.kind not in ("head", "tail")]
+    wall_ns = sum(unit.ledger.wall_ns for unit in units)
+    plain_ns = sum(unit.ledger.idle_ns["host.python"] for unit in units)
+    if wall_ns == 0 or plain_ns < _WITHOUT_OBJECT_SHARE * wall_ns:
+        return []
+    message = (
+        f"{plain_ns / wall_ns:.0%} of the units lies under no span that names an object, and counts as host:"
+        ' say what it is, as in stage("forward", object="compute")'
+    )
+    example = Example(rank.timeline.source.path)
+    return [Finding("spans.without_object", "note", rank.timeline.identity.rank, len(units), example, message)]
+
+
+_WITHOUT_OBJECT_SHARE: Final = 0.5  # from here on "host" says more of the record than of the program
 
 
 def _run_kind(timeline: Timeline, rows: list[RowDigest], units: list[Unit]) -> str:

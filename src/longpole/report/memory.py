@@ -24,6 +24,9 @@ _NO_RESERVED: Final = Unknown("the exporter does not write what is reserved", ["
 _NO_CAPACITY: Final = Unknown("the trace does not say how much memory the device has", ["deviceProperties"])
 
 
+_NOT_BY_RECORDER: Final = Unknown("the recorder keeps no memory figures", ["a profiler trace with profile_memory=True"])
+
+
 def run_memory(digests: Sequence[RankDigest]) -> RunMemory | Unknown:
     """Return the device of the run that holds most at its peak, or why that is not known."""
     found = fullest([(digest.rank, memory) for digest in digests for memory in digest.memory])
@@ -31,6 +34,8 @@ def run_memory(digests: Sequence[RankDigest]) -> RunMemory | Unknown:
         devices = [memory for digest in digests for memory in digest.memory if not memory.is_host]
         if devices:
             return _NO_TOTALS
+        if digests and all(digest.program is not None for digest in digests):
+            return _NOT_BY_RECORDER
         return _HOST_ONLY if any(digest.memory for digest in digests) else NO_MEMORY
     rank, memory = found
     peak = peak_of(memory)

@@ -56,6 +56,7 @@ CODES: Final[dict[str, str]] = {
     "spans.unplaced": "span files of processes that belong to no rank here",
     "spans.beside_traces": "span files left out because profiler traces are there",
     "spans.units_elsewhere": "units of work that other threads carried, or that lie inside others",
+    "spans.without_object": "units of which most lies under no span that names an object",
     "rank.assumed": "files that do not say their rank",
     "rank.missing": "ranks of the job without a file",
     "rank.duplicate": "several files of one rank",

@@ -47,8 +47,11 @@ class _Pauses:
 
 
 def find(scene: Scene) -> list[Suspect]:
-    """Suspect whatever freezes a main thread without a record of its own."""
-    pauses = [_pauses(view) for view in scene.views if view.main >= 0]
+    """Suspect whatever freezes a main thread without a record of its own.
+
+    Where the program itself wrote the record, a stretch without a span is work that it does not name, and no pause.
+    """
+    pauses = [_pauses(view) for view in scene.views if view.main >= 0 and not view.graph.is_told]
     return [*_contention(scene, pauses), *_rotating(scene, pauses), *_preparation(scene, pauses)]
 
 

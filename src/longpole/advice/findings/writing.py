@@ -12,9 +12,11 @@ from longpole.advice.removal import without_activity, without_spans, without_wai
 from longpole.advice.suspect import Suspect
 from longpole.advice.words import on_ranks, some_names
 from longpole.analyses.name_book import OBJECT_CODE
-from longpole.records.findings import Evidence
+from longpole.records.findings import Evidence, Place
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from longpole.advice.scene import RankView, Scene
     from longpole.advice.suspect import Removal
 
@@ -78,7 +80,7 @@ def _find(scene: Scene, sort: _Sort) -> list[Suspect]:
             cause=sort.cause,
             ranks=ranks,
             says=sort.says.format(names=some_names(names)) + on_ranks(scene, ranks),
-            evidence=[_evidence(view, sort) for view in views[:4]],
+            evidence=[*(_evidence(view, sort) for view in views[:4]), *_queues(views, sort)],
             remove=remove,
             ledger_ns=max(scene.exposed_ns(sort.object, rank) for rank in ranks),
             what_if=[sort.what_if],
@@ -104,6 +106,19 @@ def _spent_ns(view: RankView, sort: _Sort) -> int:
     rows = rows[np.isin(view.graph.spans.unit[rows], view.steady_places)]
     copies_ns = int((view.device_end_ns - view.device_start_ns)[rows].sum()) // max(len(view.steady_places), 1)
     return view.mean_ns(_time(view, sort)) + copies_ns
+
+
+def _queues(views: Sequence[RankView], sort: _Sort) -> list[Evidence]:
+    """Return how full the queues of output were, where the program wrote that down."""
+    if sort.cause != "backpressure":
+        return []
+    return [
+        Evidence(f"full_ns of the queue {queue.name} (holds {queue.capacity})", queue.full_ns, Place(view.rank))
+        for view in views[:4]
+        if view.digest.program is not None
+        for queue in view.digest.program.queues
+        if queue.capacity and queue.object in ("output", "")
+    ]
 
 
 def _evidence(view: RankView, sort: _Sort) -> Evidence:

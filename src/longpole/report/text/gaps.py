@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.report.escape import escape
 from longpole.report.text.layout import columns_of, shorten
-from longpole.report.text.words import IDLE_WORDS, row_name
+from longpole.report.text.words import idle_words, row_name
 from longpole.units import format_ns
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def render_gaps(report: Report, style: Style) -> list[str]:
         left = f"{format_ns(gap.dur_ns):>{_FIGURE}}  {' · '.join(names)}"
         unit = f" · {escape(gap.unit)}" if report.unit.kind != "trace" else ""
         lines.append(left + shorten(unit, style.width - columns_of(left) - columns_of(alike)) + alike)
-        lines.append(f"{'':{_FIGURE}}  {_stack(gap, style.width - _FIGURE - 2)}")
+        lines.append(f"{'':{_FIGURE}}  {_stack(gap, report, style.width - _FIGURE - 2)}")
     return lines
 
 
@@ -65,11 +65,11 @@ def _grouped(report: Report) -> list[_Group]:
     return list(groups.values())
 
 
-def _stack(gap: GapRow, room: int) -> str:
+def _stack(gap: GapRow, report: Report, room: int) -> str:
     """Return the end of a gap's call stack, the innermost frame last; without a stack, what was going on in words."""
     frames = [_compact(escape(frame)) for frame in gap.stack if frame and frame != gap.unit]
     if not frames:
-        words = IDLE_WORDS.get(gap.reason, gap.reason) if gap.name in (gap.reason, gap.unit) else gap.name
+        words = idle_words(gap.reason, report) or gap.reason if gap.name in (gap.reason, gap.unit) else gap.name
         closed_by = f", until {gap.closed_by}" if gap.closed_by else ""
         return shorten(escape(words + closed_by), room)
     text = shorten(frames[-1], room - len(_MORE))

@@ -27,6 +27,7 @@ _CUDA_MAJOR, _CUDA_MINOR = 1000, 10
 _HIP_MAJOR, _HIP_MINOR = 10_000_000, 100_000
 _TITLE: Final = "THE LONG POLE"
 _NO_TITLE: Final = "NO VERDICT"
+_WHOLE_PER_S: Final = 100.0
 _BY_LEDGER: Final = "This is the time that the ledger charges; removing it may save less, or more."
 
 
@@ -118,7 +119,8 @@ def _items(report: Report) -> list[str]:
     if not isinstance(items.per_unit, int):
         return []
     kind = escape(items.kind) if isinstance(items.kind, str) else "item"
-    rate = f", {items.per_s:,.4g} a second" if isinstance(items.per_s, float) else ""
+    per_s = items.per_s if isinstance(items.per_s, float) else 0.0
+    rate = f", {per_s:,.0f} a second" if per_s >= _WHOLE_PER_S else f", {per_s:.3g} a second" if per_s else ""
     return [f"{plural(items.per_unit, kind)} in each{rate}"]
 
 

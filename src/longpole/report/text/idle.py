@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.report.escape import escape
 from longpole.report.text.figures import percent, spread_percent
 from longpole.report.text.layout import pad, shorten
-from longpole.report.text.words import IDLE_WORDS, is_on_cpu, unit_noun, with_article
+from longpole.report.text.words import idle_words, is_on_cpu, is_recorded, unit_noun, with_article
 
 if TYPE_CHECKING:
     from longpole.report.document import Report
@@ -26,7 +26,8 @@ def render_idle(report: Report, scale: Scale, style: Style) -> list[str]:
     if idle_ns <= 0:
         return []
     noun = with_article(unit_noun(report.unit.kind))
-    title = "WHY NO OPERATOR RAN" if is_on_cpu(report) else "WHY THE DEVICE IDLED"
+    on_cpu = "TIME WITHOUT COMPUTE" if is_recorded(report) else "WHY NO OPERATOR RAN"
+    title = on_cpu if is_on_cpu(report) else "WHY THE DEVICE IDLED"
     whole = f"{scale.unit}; {scale.write(idle_ns)} in all, {percent(idle_ns, ledger.wall_ns)} of {noun}"
     lines = [style.title(title, whole)]
     reasons = sorted((name for name, time in ledger.idle_ns.items() if time), key=lambda name: -ledger.idle_ns[name])
@@ -41,7 +42,7 @@ def render_idle(report: Report, scale: Scale, style: Style) -> list[str]:
     for name, figure, share in zip(names, figures, shares, strict=True):
         if name == "others" and not rest:
             continue
-        words = ", ".join(rest) if name == "others" else IDLE_WORDS.get(name, "")
+        words = ", ".join(rest) if name == "others" else idle_words(name, report)
         left = f"{figure:>{_FIGURE}}{share:>{_SHARE}}  {pad(escape(name), _NAME)}"
         lines.append(left + shorten(words, style.width - len(left)))
     return lines

@@ -49,6 +49,12 @@ _WAIT_WORDS_CPU: Final = {
     "host": "No operator ran: Python or a call between two of them did.",
 }
 
+_IDLE_WORDS_RECORDED: Final = {
+    "host.python": "under no span that names an object",
+    "collective": "a collective was waited for",
+    "host.dispatch": "in work that was declared as compute",
+}
+
 _RUNS_SHOWN: Final = 5
 _NOUNS: Final = {"trace": "record"}
 
@@ -57,6 +63,12 @@ def wait_words(object_name: str, *, on_cpu: bool) -> str:
     """Say what time charged to an object is; empty for an object without such words."""
     on_device = WAIT_WORDS.get(object_name, "")
     return _WAIT_WORDS_CPU.get(object_name, on_device) if on_cpu else on_device
+
+
+def idle_words(reason: str, report: Report) -> str:
+    """Say what was going on for a reason of idle time; empty for a reason without such words."""
+    usual = IDLE_WORDS.get(reason, "")
+    return _IDLE_WORDS_RECORDED.get(reason, usual) if is_recorded(report) else usual
 
 
 def unit_noun(kind: str) -> str:
@@ -85,6 +97,11 @@ def with_article(noun: str) -> str:
 def is_on_cpu(report: Report) -> bool:
     """Tell whether no row of the report is a device: then threads take the devices' place."""
     return bool(report.ranks) and all(row.device == "cpu" for row in report.ranks)
+
+
+def is_recorded(report: Report) -> bool:
+    """Tell whether programs themselves wrote what the report rests on, through the recorder."""
+    return bool(report.run.sources) and all(source.format == "longpole.spans" for source in report.run.sources)
 
 
 def row_name(row: RankEntry, rows: list[RankEntry]) -> str:
