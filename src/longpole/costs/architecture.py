@@ -1,8 +1,9 @@
 """A transformer by its dimensions: what parameters, FLOPs, memory and messages are counted from.
 
 Symbols as in the papers: L layers, h hidden, a heads, k key-value heads, d head dimension, f feed-forward width,
-V vocabulary. A mixture-of-experts layer has E routed experts of width f_e of which each token visits some, and shared experts that every token visits. Multi-head latent attention (DeepSeek-V2 and V3) compresses queries and keys
-and has other dimensions for scores and values.
+V vocabulary. A mixture-of-experts layer has E routed experts of width f_e, of which each token visits some, and shared
+experts that every token visits. Multi-head latent attention (DeepSeek-V2 and V3) compresses queries and keys and has
+other dimensions for scores and values.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 _GATED: Final = ("silu", "swiglu", "geglu", "gelu_pytorch_tanh_glu", "swish", "reglu")
 _GATED_TYPES: Final = (
     "llama", "mistral", "mixtral", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3",
-    "deepseek_v2", "deepseek_v3", "phi3", "olmo", "olmo2", "internlm2", "yi", "baichuan", "gpt_oss", "glm4", "cohere", "granite",
+    "deepseek_v2", "deepseek_v3", "phi3", "olmo", "olmo2", "internlm2", "yi", "baichuan", "gpt_oss", "glm4",
+    "cohere", "granite",
 )  # fmt: skip
 _LARGEST: Final = 1 << 40  # of any dimension: beyond, it is a slip of the pen
 
