@@ -26,7 +26,7 @@ _TYPES: Final = (
 )
 _FIGURE: Final = r"(?:[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?|N/A|-?nan|-?inf)"
 _ROW: Final = re.compile(
-    rf"^(?P<prefix>.*?)(?<!\S)(?P<size>\d{{1,19}})\s+(?P<count>\d{{1,19}})\s+(?P<type>{_TYPES})\s+"
+    rf"^(?P<prefix>.*?)(?<![^\s:>\]|])(?P<size>\d{{1,19}})\s+(?P<count>\d{{1,19}})\s+(?P<type>{_TYPES})\s+"
     rf"(?:(?P<redop>sum|prod|max|min|avg|mulsum|none)\s+)?(?P<rest>\S.*)$",
     re.IGNORECASE,
 )
@@ -42,7 +42,8 @@ _DEVICE: Final = re.compile(
 _FOOT_WRONG: Final = re.compile(r"#\s*Out of bounds values\s*:\s*(\d+)")
 _FOOT_RATE: Final = re.compile(rf"#\s*Avg bus bandwidth\s*:\s*({_FIGURE})")
 _VARIABLE: Final = re.compile(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,60}) set (?:by environment )?to ([^\s,;]{1,80})")
-_VERSION: Final = re.compile(r"(?:nccl-library=(\d+)|\b(?:NCCL|RCCL) version[ :]+([\w.+-]+))")
+_VERSION_AHEAD: Final = re.compile(r"#\s*nccl-tests version\b.*\bnccl-library=(\d+)")  # of the test that follows
+_VERSION: Final = re.compile(r"\b(?:NCCL|RCCL) version[ :]+([\w.+-]+)")
 _PROGRAM: Final = re.compile(r"(?<![\w-])([a-z_]+_perf)(?![\w])")
 _STAMP: Final = re.compile(r"\d{4}[-/]\d\d[-/]\d\d[T ]?(?:\d\d:\d\d:\d\d\S*)?|\d\d:\d\d:\d\d\S*")
 _EXTRAS: Final = ("i_min", "i_max", "i_p99", "i_cv%")
@@ -105,6 +106,7 @@ class _Writer:
         self._hosts: set[str] = set()
         self._ranks: dict[str, set[int]] = {}
         self._threads_gpus = 0
+        self._version = ""
 
     def hear(self, line: str, number: int, program: str) -> None:
         """Take in one line."""
@@ -130,12 +132,13 @@ class _Writer:
         return starting is not None or head is not None
 
     def _begin(self, program: str) -> None:
-        self._test = LoggedTest(program=program.rpartition("/")[2])
+        self._test = LoggedTest(program=program.rpartition("/")[2], version=self._version)
         self._order.append(self._test)
         self._columns, self._hosts, self._ranks, self._threads_gpus = None, set(), {}, 0
 
     def _body(self, text: str, number: int) -> None:
-        version = _VERSION.search(text)
+        ahead, version = _VERSION_AHEAD.search(text), _VERSION.search(text)
+        self._version = ahead[1] if ahead is not None else self._version
         columns = _COLUMNS.search(text)
         if columns is not None and self._test is None:
             self._begin("")  # a log whose beginning was cut off
@@ -143,7 +146,7 @@ class _Writer:
         if test is None:
             return
         if version is not None:
-            test.version = version[1] or version[2]
+            test.version = version[1]
         if columns is not None:
             self._columns = columns["rest"].split()
             test.reports_errors = "error" in self._columns
