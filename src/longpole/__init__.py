@@ -28,6 +28,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Resolve public names when they are first used, so that importing the package loads nothing heavy."""
+    if name == "record":  # a module, which `from longpole import record` finds by itself
+        return import_module("longpole.record")
     if name not in _HOMES:
         msg = f"module 'longpole' has no attribute {name!r}"
         raise AttributeError(msg)
