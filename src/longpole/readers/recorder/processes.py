@@ -118,6 +118,6 @@ def shift_ns(main: Process, other: Process) -> int:
 
 def _beside_ns(one: Process, other: Process) -> int:
     """Return for how long two processes ran at once; negative where they did not."""
-    starts = [p.epoch_ns(p.first_ns) for p in (one, other)]
-    ends = [p.epoch_ns(p.last_ns) for p in (one, other)]
-    return min(ends) - max(starts)
+    apart_ns = shift_ns(one, other)
+    start_ns = max(one.first_ns, other.first_ns + apart_ns)
+    return min(one.last_ns, other.last_ns + apart_ns) - start_ns
