@@ -63,7 +63,7 @@ def _load(name: str, says: str, form: str, *, many: bool = False, reference: boo
     return [
         PathRow(
             name=f"{name}.{short}",
-            says=f"{says}, {'in the page cache' if cache == WARM else 'not in this guest’s page cache'}",
+            says=f"{says}, {'in the page cache' if cache == WARM else 'not in it'}",
             object=what,
             operation="load",
             format=form,
@@ -105,7 +105,9 @@ PATHS: Final[tuple[PathRow, ...]] = (
     _save("raw.replace.fsync-dir", "write beside, fsync, rename, fsync the folder", "raw", FSYNC_FOLDER, REPLACE),
     _save("torch.save.cache", "torch.save to a new file, nothing synced", "torch", CACHE),
     _save("torch.save.fsync", "torch.save to a new file, fsync", "torch", FSYNC),
-    _save("torch.replace.fsync-dir", "torch.save beside, fsync, rename, fsync the folder", "torch", FSYNC_FOLDER, REPLACE),
+    _save(
+        "torch.replace.fsync-dir", "torch.save beside, fsync, rename, fsync the folder", "torch", FSYNC_FOLDER, REPLACE
+    ),
     _save("safetensors.save.cache", "safetensors.torch.save_file to a new file, nothing synced", "safetensors", CACHE),
     _save("safetensors.save.fsync", "safetensors.torch.save_file to a new file, fsync", "safetensors", FSYNC),
     _save("files.write.cache", "write many new files of one size, nothing synced", "raw", CACHE),

@@ -45,7 +45,7 @@ class Content:
 
     def blake2b(self) -> str:
         """Return the hash of all bytes as they are now, 20 bytes in hexadecimal."""
-        return hashlib.blake2b(memoryview(self.words), digest_size=20).hexdigest()
+        return hashlib.blake2b(self.words.data, digest_size=20).hexdigest()
 
 
 def make_content(size_bytes: int, seed: int) -> Content:

@@ -1,9 +1,9 @@
-"""Copies of host memory; the stand-in for device copies where there is no device, and the bound of what a load can be."""
+"""Copies of host memory; what there is where there is no device, and the bound of what a load can be."""
 
 from __future__ import annotations
 
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ _FEW: Final = 64
 
 
 class CopyCase:
-    """A copy within host memory.
+    """A copy within host memory, tensor by tensor, as a staging copy of a state goes.
 
     Attributes:
         row: The path.
@@ -38,12 +38,14 @@ class CopyCase:
         self.size_bytes = size_bytes
         self.objects = 1
         self.side_effects: dict[str, object] = {}
-        self._source = bench.content.part(size_bytes)
+        self._source = bench.content.tensors(size_bytes)
         self._target: NDArray[np.uint8] = np.empty(0, dtype=np.uint8)
+        self._tensors: dict[str, NDArray[Any]] = {}
 
     def set_up(self) -> None:
         """Allocate the target; poisoning it touches every page before the first sample does."""
         self._target = np.empty(self.size_bytes, dtype=np.uint8)
+        self._tensors = divide(self._target)
 
     def prepare(self) -> Prepared:
         """Poison the target, so that what is not copied cannot look right."""
@@ -57,15 +59,17 @@ class CopyCase:
     def run(self, clock_ns: Callable[[], int]) -> Timing:
         """Copy."""
         start_ns = clock_ns()
-        np.copyto(self._target, self._source)
+        for name, tensor in self._source.items():
+            np.copyto(self._tensors[name], tensor)
         return Timing(service_ns=clock_ns() - start_ns)
 
     def check(self) -> Checked:
         """Compare every byte."""
-        return Checked(failed=find_difference(divide(self._target), divide(self._source)))
+        return Checked(failed=find_difference(self._tensors, self._source))
 
     def clean_up(self) -> None:
         """Let go of the target."""
+        self._tensors = {}
         self._target = np.empty(0, dtype=np.uint8)
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from contextlib import contextmanager
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -16,7 +18,7 @@ from longpole.bench.io.contents import POISON, divide
 from longpole.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -48,20 +50,22 @@ class Raw:
 
     def __init__(self) -> None:
         self._buffer: NDArray[np.uint8] = np.empty(0, dtype=np.uint8)
+        self._next = 0
 
     def save(self, path: Path, tensors: Tensors) -> None:
         """Write all bytes in order."""
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, PERMISSIONS)
         try:
-            _write_all(descriptor, [memoryview(tensor.reshape(-1).view(np.uint8)) for tensor in tensors.values()])
+            _write_all(descriptor, [tensor.reshape(-1).view(np.uint8).data for tensor in tensors.values()])
         finally:
             os.close(descriptor)
 
     def load(self, path: Path, size_bytes: int) -> dict[str, NDArray[Any]]:
-        """Read all bytes into the buffer."""
-        part = self._buffer[:size_bytes]
+        """Read all bytes into the buffer, behind what was loaded since it was prepared."""
+        part = self._buffer[self._next : self._next + size_bytes]
+        self._next += size_bytes
         with path.open("rb", buffering=0) as file:
-            rest = memoryview(part)
+            rest = part.data
             while rest:
                 got = file.readinto(rest)
                 if not got:
@@ -74,6 +78,7 @@ class Raw:
         if len(self._buffer) < size_bytes:
             self._buffer = np.empty(size_bytes, dtype=np.uint8)
         self._buffer[:size_bytes] = POISON
+        self._next = 0
 
 
 class Torch:
@@ -85,13 +90,15 @@ class Torch:
     def save(self, path: Path, tensors: Tensors) -> None:
         """Save a dict of tensors that share the arrays' memory."""
         torch = _import_torch()
-        torch.save({name: torch.from_numpy(array) for name, array in tensors.items()}, path)
+        with _as_os_error("torch.save"):
+            torch.save({name: torch.from_numpy(array) for name, array in tensors.items()}, path)
 
     def load(self, path: Path, size_bytes: int) -> dict[str, NDArray[Any]]:
         """Load the dict; mapped into memory where the format is `torch-mmap`."""
         del size_bytes
         torch = _import_torch()
-        loaded = torch.load(path, weights_only=True, mmap=self._mapped, map_location="cpu")
+        with _as_os_error("torch.load"):
+            loaded = torch.load(path, weights_only=True, mmap=self._mapped, map_location="cpu")
         return {name: tensor.numpy() for name, tensor in loaded.items()}
 
     def prepare_load(self, size_bytes: int) -> None:
@@ -113,12 +120,14 @@ class Safetensors:
     def save(self, path: Path, tensors: Tensors) -> None:
         """Save the tensors; the library writes another file and renames it."""
         torch, library = _import_torch(), _import_safetensors()
-        library.save_file({name: torch.from_numpy(array) for name, array in tensors.items()}, path)
+        with _as_os_error("safetensors"):
+            library.save_file({name: torch.from_numpy(array) for name, array in tensors.items()}, path)
 
     def load(self, path: Path, size_bytes: int) -> dict[str, NDArray[Any]]:
         """Load all tensors."""
         del size_bytes
-        loaded = _import_safetensors().load_file(path, device="cpu")
+        with _as_os_error("safetensors"):
+            loaded = _import_safetensors().load_file(path, device="cpu")
         return {name: tensor.numpy() for name, tensor in loaded.items()}
 
     def prepare_load(self, size_bytes: int) -> None:
@@ -148,6 +157,23 @@ def _write_all(descriptor: int, parts: list[memoryview]) -> None:
             written -= len(parts.pop(0))
         if parts:
             parts[0] = parts[0][written:]
+
+
+@contextmanager
+def _as_os_error(library: str) -> Iterator[None]:
+    """Turn what a library raises for a full disk or a damaged file into an error of the system."""
+    known: tuple[type[Exception], ...] = (RuntimeError, UnpicklingError, EOFError, ValueError, KeyError)
+    try:
+        from safetensors import SafetensorError
+
+        known = (*known, SafetensorError)
+    except ImportError:
+        pass
+    try:
+        yield
+    except known as error:
+        msg = f"{library}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        raise OSError(msg) from None
 
 
 def _import_torch() -> Any:

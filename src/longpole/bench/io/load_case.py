@@ -64,7 +64,7 @@ class LoadCase:
 
     def prepare(self) -> Prepared:
         """Fill or empty the page cache, and look whether it worked."""
-        self._format.prepare_load(self.size_bytes * self.objects)
+        self._format.prepare_load(self.size_bytes * self.objects + GRAIN_BYTES)
         cold = self.row.cache == GUEST_COLD
         bring = self._bench.instruments.make_cold if cold else self._bench.instruments.make_warm
         states = {file: bring(file) for file in self.files}
@@ -79,7 +79,6 @@ class LoadCase:
     def prime(self) -> None:
         """Load a small file of the same format."""
         self._bench.instruments.touch(self._format.load(self._small, GRAIN_BYTES))
-        self._format.prepare_load(self.size_bytes * self.objects)
 
     def run(self, clock_ns: Callable[[], int]) -> Timing:
         """Load every file, and read every byte of each before the next."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from longpole.bench.io.catalogue import PathRow
 
 DEFAULT_SIZE_BYTES: Final = 64 << 20
-DEFAULT_SIZES: Final = tuple(4096 * 4**power for power in range(9))
-"""4 KiB to 256 MiB, each four times the one before: nine sizes over almost five powers of ten."""
+DEFAULT_SIZES: Final = tuple(4096 * 4**power for power in range(8))
+"""4 KiB to 64 MiB, each four times the one before: eight sizes over more than four powers of ten."""
 DEFAULT_WARMUPS: Final = 5
 DEFAULT_REPEATS: Final = 20
 DEFAULT_SEED: Final = 42
@@ -164,7 +164,7 @@ class Plan:
         return self.disk_bytes() + sum(case.size_bytes * case.objects * case.samples for case in saves)
 
     def memory_bytes(self) -> int:
-        """Return about what memory is held at most: the content, a load's copy of it, a buffer, and its file's pages."""
+        """Return about what memory is held: the content, a load's copy of it, a buffer, its file's pages."""
         return 4 * self.workload.largest_bytes()
 
     def estimate_s(self) -> float:
@@ -179,7 +179,7 @@ def make_plan(workload: Workload, paths: Sequence[PathRow]) -> Plan:
 
 def _cases(workload: Workload, row: PathRow) -> Iterator[PlannedCase]:
     for size_bytes in workload.sizes:
-        if row.many and size_bytes * FEWEST_FILES > workload.size_bytes:
+        if row.many and size_bytes * FEWEST_FILES > workload.many_total_bytes:
             continue
         objects = files_of_path(size_bytes, workload.many_total_bytes) if row.many else 1
         yield PlannedCase(row, size_bytes, objects, *workload.samples_of(size_bytes))

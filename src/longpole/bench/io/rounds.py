@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from longpole.bench.conditions import conditions_between, flags_of, read_now, watched_files
+from longpole.bench.io.case import Checked
 from longpole.settings import Settings
 from longpole.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from longpole.bench.io.case import Case, Checked, Prepared, Timing
+    from longpole.bench.io.case import Case, Prepared, Timing
     from longpole.bench.io.plan import PlannedCase, Workload
     from longpole.bench.io.workbench import Sweep
 
@@ -149,10 +150,15 @@ def _take(one: CaseSamples, number: int, watched: Sequence[str], options: RoundO
         options.sweep.run()
         one.case.prime()
     used, before = resource.getrusage(resource.RUSAGE_SELF), read_now(watched)
-    timing = one.case.run(options.clock_ns)
+    try:
+        timing = one.case.run(options.clock_ns)
+    except OSError as error:
+        if one.plan.row.operation != "load":
+            raise
+        return Sample(number, None, prepared, Checked(failed=f"cannot be loaded: {error}"), {}, ())
     after, spent = read_now(watched), resource.getrusage(resource.RUSAGE_SELF)
     cpu_ns = round((spent.ru_utime + spent.ru_stime - used.ru_utime - used.ru_stime) * NS_PER_S)
     found = conditions_between(before, after, cpu_ns=cpu_ns, involuntary=spent.ru_nivcsw - used.ru_nivcsw)
     checked = one.case.check()
-    kept = {name: found[name] for name in KEPT_CONDITIONS if name in found}
+    kept: dict[str, float] = {name: found[name] for name in KEPT_CONDITIONS if name in found}
     return Sample(number, timing, prepared, checked, kept, flags_of(found, options.settings))

@@ -109,6 +109,7 @@ def settle_writeback(limit_bytes: int, timeout_s: float, machine: MachineFiles |
     Args:
         limit_bytes: What may be left.
         timeout_s: How long to wait at most; other programs may write all the time.
+        machine: Where the kernel's files are.
 
     Returns:
         What is left, in bytes.
