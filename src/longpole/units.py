@@ -93,6 +93,18 @@ def format_bytes(size_bytes: float, digits: int = 3) -> str:
     return f"{size_bytes:.0f} B"
 
 
+def write_binary_bytes(size_bytes: int) -> str:
+    """Write a size as a whole number of the largest binary unit that divides it, as `parse_bytes` reads it.
+
+    >>> write_binary_bytes(67_108_864), write_binary_bytes(4096), write_binary_bytes(1000)
+    ('64 MiB', '4 KiB', '1000 B')
+    """
+    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if size_bytes and size_bytes % (1 << power) == 0:
+            return f"{size_bytes >> power} {unit}"
+    return f"{size_bytes} B"
+
+
 def format_count(n: int, noun: str, plural: str = "") -> str:
     """Write a count with its noun; `plural` where it is not the noun with an s.
 

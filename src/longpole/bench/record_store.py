@@ -79,7 +79,14 @@ class RecordStore:
         Raises:
             UsageError: It cannot be written there either.
         """
-        data = encode_record(record)
+        return self.finish_with(encode_record(record))
+
+    def finish_with(self, data: bytes) -> str:
+        """Write a whole record of whatever kind, as `finish` does.
+
+        Raises:
+            UsageError: It cannot be written anywhere.
+        """
         try:
             self._replace(data)
         except OSError as error:
