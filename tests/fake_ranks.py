@@ -1,6 +1,6 @@
 """A worker that measures nothing: it writes the lines that a rank would, or dies, hangs or lies, as it is told to.
 
-`OMP_FAKE_RANKS` in its environment says how it behaves: `die:RANK`, `hang:RANK`, `wrong:RANK`, `refuse:KIND`, or nothing.
+`OMP_FAKE_RANKS` in its environment says how: `die:RANK`, `hang:RANK`, `wrong:RANK`, `refuse:KIND`, or nothing.
 A time is 1000 ns and one more for each byte; a setting with `OMP_SPEED=N` is N times as fast.
 """
 
