@@ -10,6 +10,14 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from longpole.records.bench_collectives import SCHEMA as COLLECTIVES_SCHEMA
+from longpole.records.bench_collectives import CollectivesRecord
+from longpole.records.bench_io import SCHEMA as IO_SCHEMA
+from longpole.records.bench_io import BenchIo
+from longpole.records.calibration import SCHEMA as CALIBRATION_SCHEMA
+from longpole.records.calibration import Calibration
+from longpole.records.doctor import SCHEMA as DOCTOR_SCHEMA
+from longpole.records.doctor import Doctor
 from longpole.records.run_record import SCHEMA as RECORD_SCHEMA
 from longpole.records.run_record import RunRecord
 from longpole.report.candidates import candidates_schema
@@ -17,6 +25,7 @@ from longpole.report.declared_ledger import ledger_schema
 from longpole.report.compare import compare_schema
 from longpole.report.explain import explain_schema
 from longpole.report.history import history_schema
+from longpole.report.gate import gate_schema
 from longpole.report.journal import journal_schema
 from longpole.report.json import report_schema
 from longpole.report.operations import operations_schema
@@ -57,10 +66,15 @@ def generated_files() -> dict[Path, bytes]:
         for name, build in VERIFY_SAMPLES.items()
     }
     schemas = {
+        "bench-collectives": document_schema(CollectivesRecord, COLLECTIVES_SCHEMA),
+        "bench-io": document_schema(BenchIo, IO_SCHEMA),
+        "calibration": document_schema(Calibration, CALIBRATION_SCHEMA),
         "candidates": candidates_schema(),
         "compare": compare_schema(),
+        "doctor": document_schema(Doctor, DOCTOR_SCHEMA),
         "explain": explain_schema(),
         "history": history_schema(),
+        "gate": gate_schema(),
         "journal": journal_schema(),
         "ledger": ledger_schema(),
         "operations": operations_schema(),

@@ -61,6 +61,12 @@ def explain() -> None:
     _print("explain")
 
 
+@schema_app.command("gate", epilog="Example: longpole schema gate > gate.schema.json")
+def gate() -> None:
+    """Print the JSON Schema of `longpole bench gate --json`."""
+    _print("gate")
+
+
 @schema_app.command("scaling", epilog="Example: longpole schema scaling > scaling.schema.json")
 def scaling() -> None:
     """Print the JSON Schema of `longpole scaling --json`."""
@@ -89,6 +95,32 @@ def verify() -> None:
 def whatif() -> None:
     """Print the JSON Schema of `longpole whatif --json`."""
     _print("whatif")
+
+
+@schema_app.command("bench-io", epilog="Example: longpole schema bench-io > bench-io.schema.json")
+def bench_io() -> None:
+    """Print the JSON Schema of a record of `longpole bench io`."""
+    _print("bench-io")
+
+
+@schema_app.command(
+    "bench-collectives", epilog="Example: longpole schema bench-collectives > bench-collectives.schema.json"
+)
+def bench_collectives() -> None:
+    """Print the JSON Schema of a record of `longpole bench collectives`."""
+    _print("bench-collectives")
+
+
+@schema_app.command("calibration", epilog="Example: longpole schema calibration > calibration.schema.json")
+def calibration() -> None:
+    """Print the JSON Schema of `longpole bench calibrate --json`."""
+    _print("calibration")
+
+
+@schema_app.command("doctor", epilog="Example: longpole schema doctor > doctor.schema.json")
+def doctor() -> None:
+    """Print the JSON Schema of `longpole bench doctor --json`."""
+    _print("doctor")
 
 
 def _print(name: str) -> None:

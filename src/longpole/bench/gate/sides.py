@@ -109,8 +109,10 @@ def gate_sides(base: Sequence[RunRecord], new: Sequence[RunRecord], asked: Asked
         design = SINGLE_RUN
     whole = compare_sides(base, new, settings, asked.allow | _factors(base, new))
     differences = _differences(base, new, whole, asked)
-    invalid += _too_few(design, kept, split)
-    invalid += list(dict.fromkeys(entry.says for entry in differences if entry.severity == "void"))
+    if not invalid:  # what a failed process leaves behind needs no words of its own
+        invalid = _too_few(design, kept, split)
+    voids = [entry.says for entry in differences if entry.severity == "void" and not (invalid and _is_lack(entry))]
+    invalid += dict.fromkeys(voids)
     if whole.obstacle is not None and not any(entry.severity == "void" for entry in differences):
         invalid.append(whole.obstacle.unknown)
     left_out = _left_out(split[0]), _left_out(split[1])
@@ -118,6 +120,11 @@ def gate_sides(base: Sequence[RunRecord], new: Sequence[RunRecord], asked: Asked
     runs = [[p.run for p in some] or list(side) for some, side in zip(kept, (base, new), strict=True)]
     comparison = compare_sides(runs[0], runs[1], settings, asked.allow | _factors(base, new))
     return Gated(comparison, (kept[0], kept[1]), design, left_out, differences, invalid)
+
+
+def _is_lack(entry: Difference) -> bool:
+    """Tell whether a difference says that a side has no times: so it is where processes failed."""
+    return entry.what == "record" and entry.key == "period_ns"
 
 
 def _measured(record: RunRecord) -> list[Process]:

@@ -6,6 +6,8 @@ from typing import Final
 
 import typer
 
+from longpole.cli.bench.calibrate import EXAMPLES as CALIBRATE_EXAMPLES
+from longpole.cli.bench.calibrate import calibrate
 from longpole.cli.bench.collectives import EXAMPLES as COLLECTIVES_EXAMPLES
 from longpole.cli.bench.collectives import collectives
 from longpole.cli.bench.compare import EXAMPLES as COMPARE_EXAMPLES
@@ -13,10 +15,16 @@ from longpole.cli.bench.compare import compare
 from longpole.cli.bench.doctor import EXAMPLES as DOCTOR_EXAMPLES
 from longpole.cli.bench.doctor import doctor
 from longpole.cli.bench.exchange import EXPORT_EXAMPLES, IMPORT_EXAMPLES, export_results, import_results
+from longpole.cli.bench.gate import EXAMPLES as GATE_EXAMPLES
+from longpole.cli.bench.gate import gate
 from longpole.cli.bench.history import EXAMPLES as HISTORY_EXAMPLES
 from longpole.cli.bench.history import history
+from longpole.cli.bench.io import EXAMPLES as IO_EXAMPLES
+from longpole.cli.bench.io import io
 from longpole.cli.bench.run import EXAMPLES as RUN_EXAMPLES
 from longpole.cli.bench.run import run
+from longpole.cli.bench.show import EXAMPLES as SHOW_EXAMPLES
+from longpole.cli.bench.show import show
 
 EXAMPLES: Final = """\b
 Examples:
@@ -58,3 +66,12 @@ bench_app.command(
     context_settings={"allow_interspersed_args": False},
 )(run)
 bench_app.command("doctor", epilog=DOCTOR_EXAMPLES, short_help="Say what makes this machine noisy.")(doctor)
+bench_app.command(
+    "calibrate",
+    epilog=CALIBRATE_EXAMPLES,
+    short_help="Measure the noise floor of a command.",
+    context_settings={"allow_interspersed_args": False},
+)(calibrate)
+bench_app.command("gate", epilog=GATE_EXAMPLES, short_help="Say whether something became worse, in an exit code.")(gate)
+bench_app.command("io", epilog=IO_EXAMPLES, short_help="Measure what loading, saving and copying take.")(io)
+bench_app.command("show", epilog=SHOW_EXAMPLES, short_help="Show a record of bench io.")(show)
