@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from contextlib import nullcontext
 from threading import get_ident
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -19,10 +20,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from longpole.errors import UsageError
 from longpole.recorder.device import Pending, clock_of
 from longpole.recorder.session import STATE, Recorder
+from longpole.recorder.spans import stage
 from longpole.records.span_file import CollectiveLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
 # Method of ProcessGroup -> kind, and place of the input among its arguments after the group (None: it has none).
@@ -161,6 +164,12 @@ class Operation:
         self._on_device = on_device
         self._left = False
 
+    def waiting(self) -> AbstractContextManager[Any]:
+        """Return a span for the wait: of an operation whose call returned at once, that is where it shows."""
+        if self._enter.blocking or self._left:
+            return nullcontext()
+        return stage(f"{self._enter.kind}.wait", object="collective", waits=True)
+
     def leave(self) -> None:
         """Mark the end: now, or where a device does the work, when the device is done with it."""
         if self._left:
@@ -207,13 +216,15 @@ class WaitedWork:
 
     def wait(self, *args: Any, **kwargs: Any) -> Any:
         """Wait for the operation, and mark its end."""
-        done = self._work.wait(*args, **kwargs)
+        with self._operation.waiting():
+            done = self._work.wait(*args, **kwargs)
         self._operation.leave()
         return done
 
     def synchronize(self) -> Any:
         """Wait for the operation, and mark its end."""
-        done = self._work.synchronize()
+        with self._operation.waiting():
+            done = self._work.synchronize()
         self._operation.leave()
         return done
 
