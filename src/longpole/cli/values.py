@@ -16,6 +16,7 @@ _UNITS: Final = re.compile(r"(\d{0,18})\.\.(\d{0,18})|(\d{1,18})", re.ASCII)
 _RANKS: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _COUNT: Final = re.compile(r"[1-9]\d{0,8}", re.ASCII)
 _ITEMS: Final = re.compile(r"[1-9]\d{0,17}", re.ASCII)
+_AMOUNT: Final = re.compile(r"\d{1,18}(\.\d{0,18})?(e\+?\d{1,2})?", re.ASCII)
 _KIND: Final = re.compile(r"[a-z][a-z_-]{0,31}", re.ASCII)
 _MOST_RANKS: Final = 1_000_000
 
@@ -76,6 +77,22 @@ def parse_count(option: str, text: str | None) -> int | None:
     if not _COUNT.fullmatch(text.strip()):
         _refuse(option, "a whole number of at least 1", text)
     return int(text)
+
+
+def parse_amount(option: str, text: str | None) -> float | None:
+    """Read a number above 0, a whole one as an integer; None where the option was not given.
+
+    >>> parse_amount("--units-per-run", "1000"), parse_amount("--units-per-run", "2.5")
+    (1000, 2.5)
+
+    Raises:
+        UsageError: It is none.
+    """
+    if text is None:
+        return None
+    if not _AMOUNT.fullmatch(text.strip()) or not float(text) > 0:
+        _refuse(option, "a number above 0", text)
+    return int(text) if _ITEMS.fullmatch(text.strip()) else float(text)
 
 
 def parse_items(option: str, text: str) -> tuple[int, str]:
