@@ -35,7 +35,7 @@ def compare_files(base: Sequence[str], new: Sequence[str], settings: Settings) -
         settings: Thresholds of the comparison.
 
     Raises:
-        InputError: A side holds no measurement, or the sides share no benchmark.
+        InputError: A side holds no measurement, or nothing can be compared.
     """
     sides = _join(base), _join(new)
     groups = by_benchmark(sides[0].records), by_benchmark(sides[1].records)
@@ -56,6 +56,9 @@ def compare_files(base: Sequence[str], new: Sequence[str], settings: Settings) -
             continue
         one.row = msgspec.structs.replace(one.row, name=name)
         found.append(one)
+    if not found:
+        msg = f"nothing can be compared: {'; '.join(refused)}. Measure again what failed"
+        raise InputError(msg)
     return Compare(
         schema=SCHEMA,
         longpole=package_version(),

@@ -158,6 +158,15 @@ def test_sides_without_a_common_benchmark_are_refused(tmp_path: Path) -> None:
         compare_files([base], [new], SETTINGS)
 
 
+def test_a_side_on_which_nothing_counts_is_refused_with_the_reason(tmp_path: Path) -> None:
+    failed = bench_record(1e8, label="new", processes=1)
+    failed.processes[0].failure = "exit code 1"
+    sides = [_write(tmp_path / "base", bench_record(1e8, label="old")), _write(tmp_path / "new", failed)]
+
+    with pytest.raises(InputError, match="nothing can be compared: train: no unit of it counts"):
+        compare_files(sides[:1], sides[1:], SETTINGS)
+
+
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_the_page_keeps_its_width_and_shows_hostile_names_as_text(tmp_path: Path, width: int) -> None:
     names = ("train\x1b[31m", "a very long name of a benchmark[with-parameters-that-go-on-and-on-and-on]")
