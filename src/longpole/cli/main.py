@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 INTERRUPTED: Final = 130  # what a shell reports for a program that SIGINT ended: 128 + 2
 INTERNAL: Final = 4
 _DEBUG: Final = "--debug"
+_COMMAND: Final = "--"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,7 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 0 fine, 2 usage, 3 input, 4 internal; the page docs/reference/cli.md has them all.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    kept = [argument for argument in given if argument != _DEBUG]
+    ours = given.index(_COMMAND) if _COMMAND in given else len(given)  # what follows belongs to somebody else's command
+    kept = [argument for argument in given[:ours] if argument != _DEBUG] + given[ours:]
     return run_guarded(lambda: _run(kept), debug=len(kept) < len(given))
 
 
