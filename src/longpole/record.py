@@ -14,7 +14,7 @@ from longpole.recorder.collectives import collectives
 from longpole.recorder.loader import Items, Loader, units
 from longpole.recorder.outputs import checkpoint, writer
 from longpole.recorder.session import BUFFER_LINES, FLUSH_INTERVAL_S, FOLDER_VARIABLE, stop
-from longpole.recorder.spans import queue, stage, unit
+from longpole.recorder.spans import Stage, Unit, queue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,6 +39,9 @@ __all__ = [
 ]
 
 DEFAULT_FOLDER = "longpole-spans"
+
+stage = Stage
+unit = Unit
 
 
 def start(  # noqa: PLR0913 - what a recording may be told, all optional and by name

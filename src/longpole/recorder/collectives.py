@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from longpole.errors import UsageError
 from longpole.recorder.device import Pending, clock_of
 from longpole.recorder.session import STATE, Recorder
-from longpole.recorder.spans import stage
+from longpole.recorder.spans import Stage
 from longpole.records.span_file import CollectiveLine
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class Operation:
         """Return a span for the wait: of an operation whose call returned at once, that is where it shows."""
         if self._enter.blocking or self._left:
             return nullcontext()
-        return stage(f"{self._enter.kind}.wait", object="collective", waits=True)
+        return Stage(f"{self._enter.kind}.wait", object="collective", waits=True)
 
     def leave(self) -> None:
         """Mark the end: now, or where a device does the work, when the device is done with it."""

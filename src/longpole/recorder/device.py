@@ -138,8 +138,8 @@ class BodyTimer:
                 end_ns - start_ns,
                 self._device,
                 getattr(self._stream, "stream_id", 0),
-                span.what,
-                span.size,
+                span.object,
+                span.bytes,
             )
         )
 

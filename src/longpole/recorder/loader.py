@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 from longpole.recorder import session
 from longpole.recorder.batches import count_bytes
-from longpole.recorder.spans import check_number, stage, unit
+from longpole.recorder.spans import Stage, Unit, check_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -75,10 +75,10 @@ def units(
     waits = works_elsewhere(source) if waits is None else waits
     step = start
     while True:
-        with unit(step, name=name) as opened:
+        with Unit(step, name=name) as opened:
             batch: Any = next(iterator, _END) if timed else _time_next(iterator, None, waits=waits)
             if batch is _END:
-                opened.drop()
+                opened.dropped = True
                 return
             opened.items = _count_items(items, batch)
             yield batch
@@ -91,7 +91,7 @@ def works_elsewhere(source: Any) -> bool:
 
 
 def _time_next(iterator: Iterator[Any], items: Items, *, waits: bool) -> Any:
-    with stage(NEXT_NAME, object="input", stage="input", waits=waits) as span:
+    with Stage(NEXT_NAME, object="input", stage="input", waits=waits) as span:
         batch = next(iterator, _END)
         if session.STATE.recorder is not None and batch is not _END:
             span.bytes = count_bytes(batch)
@@ -151,7 +151,7 @@ def _timed_fetch(fetch: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(fetch)
     def timed(self: Any, indices: Any) -> Any:
         batch, ended = None, None
-        with stage(WORK_NAME, object="input", stage="input") as span:
+        with Stage(WORK_NAME, object="input", stage="input") as span:
             try:
                 batch = fetch(self, indices)
                 span.bytes = count_bytes(batch)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 from longpole.errors import UsageError
 from longpole.recorder.batches import count_bytes
-from longpole.recorder.spans import queue, stage
+from longpole.recorder.spans import Stage, queue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from longpole.recorder.spans import Dormant, Number, Stage
+    from longpole.recorder.spans import Number
 
 Item = TypeVar("Item")
 Function = TypeVar("Function", bound="Callable[..., Any]")
@@ -34,7 +34,7 @@ def checkpoint(
 @overload
 def checkpoint(
     function: None = ..., *, name: str = ..., bytes: Number = ..., device: bool = ...
-) -> Stage | Dormant: ...  # pragma: no cover
+) -> Stage: ...  # pragma: no cover
 
 
 def checkpoint(function: Any = None, *, name: str = CHECKPOINT_NAME, bytes: Number = None, device: bool = False) -> Any:
@@ -48,7 +48,7 @@ def checkpoint(function: Any = None, *, name: str = CHECKPOINT_NAME, bytes: Numb
         bytes: How much is saved.
         device: Time what it launches on the current CUDA stream too.
     """
-    span = stage(name, object="output", bytes=bytes, device=device)
+    span = Stage(name, object="output", bytes=bytes, device=device)
     return span if function is None else span(function)
 
 
@@ -92,7 +92,7 @@ class Writer(Generic[Item]):
 
     def flush(self) -> None:
         """Wait until everything that was handed over is written; raises as `put`."""
-        with stage(f"{self.name}.flush", object="output", waits=True):
+        with Stage(f"{self.name}.flush", object="output", waits=True):
             self._queue.join()
         self._raise_failure()
 
@@ -100,7 +100,7 @@ class Writer(Generic[Item]):
         """Write what is left, and end the thread; raises as `put`. Closing twice is fine."""
         if not self._closed:
             self._closed = True
-            with stage(f"{self.name}.close", object="output", waits=True):
+            with Stage(f"{self.name}.close", object="output", waits=True):
                 self._queue.put(_END)
                 self._thread.join()
         self._raise_failure()
@@ -118,14 +118,14 @@ class Writer(Generic[Item]):
             self._queue.put_nowait(item)
         except queues.Full:
             self._note_depth()
-            with stage(f"{self.name}.put", object="output", waits=True):
+            with Stage(f"{self.name}.put", object="output", waits=True):
                 self._queue.put(item)
 
     def _run(self) -> None:
         while not isinstance(item := self._queue.get(), _End):
             self._note_depth()
             try:
-                with stage(f"{self.name}.write", object="output", bytes=count_bytes(item)):
+                with Stage(f"{self.name}.write", object="output", bytes=count_bytes(item)):
                     self._write(item)
             except BaseException as error:  # noqa: BLE001 - it is the caller's, who gets it with the next put
                 self._failure = self._failure or error

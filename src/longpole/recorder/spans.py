@@ -2,11 +2,12 @@
 
 A span holds no place in a stack, only its own start: it is written, whole, when it ends. So threads do not share
 anything, a generator or a task may suspend inside one, and what nests is read from the times.
+
+`stage` and `unit` are classes, made in C, and not functions that make one: that is a third of what a span costs.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from operator import index
 from threading import get_ident
 from time import perf_counter_ns
@@ -18,7 +19,7 @@ from longpole.errors import UsageError
 from longpole.recorder.annotate import open_ranges
 from longpole.recorder.decorate import decorate
 from longpole.recorder.device import time_body
-from longpole.recorder.session import STATE, Recorder
+from longpole.recorder.session import STATE
 from longpole.records.span_file import STAGE_NAMES, QueueLine, SpanLine, SpanObject, UnitLine
 
 if TYPE_CHECKING:
@@ -32,229 +33,165 @@ OBJECTS: Final = frozenset(get_args(SpanObject))
 _STAGE_OF: Final = {name: name for name in STAGE_NAMES}
 
 
-class _Span(msgspec.Struct, gc=False, eq=False):
-    """What a unit and a stage share: sizes that may become known while it is open."""
+class _Opened(msgspec.Struct, gc=False, eq=False, kw_only=True):
+    """What an open span keeps: its recording (None while recording is off), and ranges elsewhere of the same name."""
 
+    recorder: Any = None
+    start_ns: int = 0
+    ranges: tuple[Any, ...] = ()
+
+    def _close_ranges(self, error: tuple[Any, Any, Any]) -> None:
+        # Cleared, for an object that the garbage collector does not see may not be part of a cycle.
+        ranges, self.ranges = self.ranges, ()
+        for other in reversed(ranges):
+            other.__exit__(*error)
+
+
+class _Named(_Opened, gc=False, eq=False):
     name: str
-    what: str
-    size: Number
-    count: Number
-    place: str
-    waits: bool
-
-    @property
-    def bytes(self) -> Number:
-        """How many bytes it moves; may be set until the span ends."""
-        return self.size
-
-    @bytes.setter
-    def bytes(self, value: Number) -> None:
-        self.size = None if value is None else check_number(value, "bytes")
-
-    @property
-    def items(self) -> Number:
-        """What it processes; may be set until the span ends."""
-        return self.count
-
-    @items.setter
-    def items(self, value: Number) -> None:
-        self.count = None if value is None else check_number(value, "items")
 
 
-class Dormant(_Span, gc=False, eq=False):
-    """What `stage` and `unit` give while recording is off: it does nothing, and as a decorator it waits to be on."""
+class Stage(_Named, gc=False, eq=False, kw_only=True):
+    """A stage of a unit, or an operation inside one: `with record.stage("forward"):`, or as a decorator.
 
+    As a decorator of a generator it times each step of the generator and not what its consumer does in between; of a
+    coroutine, from its start to its end. One object is open once at a time; afterwards it may be opened again.
+
+    Attributes:
+        name: What reports and profiler traces call it.
+        object: What it moves or does: `input`, `artifact`, `state`, `output`, `compute`, `collective`, `host`.
+        bytes: How much it moves; `as span` and `span.bytes = …` where that is known later.
+        items: What it processes; likewise.
+        stage: The stage of the unit; by default the name, where it is one of the stages (`input`, `forward`, …).
+        waits: It only waits for what other threads or processes do for that object.
+        device: Time what the body launches on the current CUDA stream too, by a pair of events.
+
+    Raises:
+        UsageError: While recording, when it is opened: there is no such object, or a number is negative or none; for a
+            number that is set inside, when it ends.
+    """
+
+    object: str = ""
+    bytes: Number = None
+    items: Number = None
+    stage: str | None = None
+    waits: bool = False
     device: bool = False
 
-    def __enter__(self) -> Dormant:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
-
-    def drop(self) -> None:
-        """Do as if it had not been opened."""
-
-    def __call__(self, function: Function) -> Function:
-        """Decorate a function: recorded from the next call on that finds recording on."""
-        return decorate(function, self._again)
-
-    def _again(self) -> Stage | Dormant:
-        return stage(
-            self.name,
-            object=self.what,
-            bytes=self.size,
-            items=self.count,
-            stage=self.place,
-            waits=self.waits,
-            device=self.device,
-        )
-
-
-class Stage(_Span, gc=False, eq=False):
-    """A span of the running recording. One object is open once at a time; afterwards it may be opened again."""
-
-    recorder: Recorder
-    start_ns: int = 0
-
     def __enter__(self) -> Stage:
-        self.start_ns = perf_counter_ns()
+        recorder = STATE.recorder
+        if recorder is not None:
+            if self.object not in OBJECTS:
+                raise _no_such_object(self.object)
+            if self.bytes is not None or self.items is not None:
+                self._check_numbers()
+            self.recorder = recorder
+            if self.device or recorder.options.annotate:
+                self._open_ranges()
+            self.start_ns = perf_counter_ns()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        end_ns = perf_counter_ns()
         recorder = self.recorder
+        if recorder is None:
+            return
+        end_ns = perf_counter_ns()
+        if self.bytes is not None or self.items is not None:
+            self._check_numbers(raises=kind is None)
+        stage = self.stage
         line = SpanLine(
             self.name,
             self.start_ns,
             end_ns - self.start_ns,
             get_ident(),
-            self.what,  # type: ignore[arg-type]
-            self.size,
-            self.place,
+            self.object,  # type: ignore[arg-type]
+            self.bytes,
+            _STAGE_OF.get(self.name, "") if stage is None else stage,
             kind is not None and kind is not GeneratorExit,
             self.waits,
-            self.count,
+            self.items,
         )
         lines = recorder.lines
         if len(lines) < recorder.room:
             lines.append(line)
         else:
             recorder.crowded(line)
+        self.recorder = None
+        if self.ranges:
+            self._close_ranges((kind, error, trace))
 
     def __call__(self, function: Function) -> Function:
-        """Decorate a function."""
-        dormant = Dormant(self.name, self.what, self.size, self.count, self.place, self.waits, self.is_on_device())
-        return dormant(function)
+        """Decorate a function: recorded by each call that finds recording on."""
+        return decorate(function, self._again)
 
-    def is_on_device(self) -> bool:
-        """Tell whether it times what it launches on a device too."""
-        return False
+    def _again(self) -> Stage:
+        return msgspec.structs.replace(self)
 
+    def _check_numbers(self, *, raises: bool = True) -> None:
+        self.bytes = _checked(self.bytes, "bytes", raises=raises)
+        self.items = _checked(self.items, "items", raises=raises)
 
-class AnnotatedStage(Stage, gc=True, eq=False):
-    """A stage that is shown elsewhere too: as a profiler's range, or timed by events on a device."""
-
-    on_device: bool = False
-    opened: tuple[AbstractContextManager[Any], ...] = ()
-
-    def __enter__(self) -> AnnotatedStage:
-        self.opened = open_ranges(self.name) if self.recorder.options.annotate else ()
-        if self.on_device and (timer := time_body(self.recorder, self)) is not None:
-            self.opened = (*self.opened, timer)
-        for other in self.opened:
+    def _open_ranges(self) -> None:
+        ranges = open_ranges(self.name) if self.recorder.options.annotate else ()
+        timer = time_body(self.recorder, self) if self.device else None
+        self.ranges = ranges if timer is None else (*ranges, timer)
+        for other in self.ranges:
             other.__enter__()
-        Stage.__enter__(self)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        Stage.__exit__(self, kind, error, trace)
-        for other in reversed(self.opened):
-            other.__exit__(kind, error, trace)
-
-    def is_on_device(self) -> bool:
-        """Tell whether it times what it launches on a device too."""
-        return self.on_device
 
 
-class Unit(_Span, gc=True, eq=False):
-    """A unit of work of the running recording."""
-
-    recorder: Recorder
-    start_ns: int = 0
-    dropped: bool = False
-    opened: tuple[AbstractContextManager[Any], ...] = ()
-
-    def drop(self) -> None:
-        """Do as if it had not been opened: it is not written."""
-        self.dropped = True
-
-    def __enter__(self) -> Unit:
-        if self.recorder.options.annotate:
-            self.opened = open_ranges(self.name)
-            for other in self.opened:
-                other.__enter__()
-        self.start_ns = perf_counter_ns()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        end_ns = perf_counter_ns()
-        failed = kind is not None and kind is not GeneratorExit
-        if not self.dropped:
-            dur_ns = end_ns - self.start_ns
-            self.recorder.keep(UnitLine(self.name, self.start_ns, dur_ns, get_ident(), self.count, failed))
-        for other in reversed(self.opened):
-            other.__exit__(kind, error, trace)
+class _Numbered(_Opened, gc=False, eq=False):
+    step: int | str
 
 
-def stage(  # noqa: PLR0913 - what a span can say of itself, all optional and by name
-    name: str,
-    *,
-    object: str = "",
-    bytes: Number = None,
-    items: Number = None,
-    stage: str | None = None,
-    waits: bool = False,
-    device: bool = False,
-) -> Stage | Dormant:
-    """Open a stage of a unit, or an operation inside one: `with record.stage("forward"):`, or as a decorator.
+class Unit(_Numbered, gc=False, eq=False, kw_only=True):
+    """A unit of work: `with record.unit(step):` around what the job repeats.
 
-    As a decorator of a generator it times each step of the generator and not what its consumer does in between; of a
-    coroutine, from its start to its end.
-
-    Args:
-        name: What reports and profiler traces call it.
-        object: What it moves or does: `input`, `artifact`, `state`, `output`, `compute`, `collective`, `host`.
-        bytes: How much it moves; `as span` and `span.bytes = …` where that is known later.
-        items: What it processes.
-        stage: The stage of the unit; by default the name, where it is one of the stages (`input`, `forward`, …).
-        waits: It only waits for what other threads or processes do for that object.
-        device: Time what the body launches on the current CUDA stream too, by a pair of events.
-
-    Raises:
-        UsageError: While recording: there is no such object, or a number is negative or none.
-    """
-    recorder = STATE.recorder
-    if recorder is None:
-        return Dormant(name, object, bytes, items, stage, waits, device)  # type: ignore[arg-type]
-    if object not in OBJECTS:
-        raise _no_such_object(object)
-    if bytes is not None and (bytes.__class__ is not int or bytes < 0):
-        bytes = check_number(bytes, "bytes")
-    if items is not None and (items.__class__ is not int or items < 0):
-        items = check_number(items, "items")
-    if stage is None:
-        stage = _STAGE_OF.get(name, "")
-    if device or recorder.options.annotate:
-        return AnnotatedStage(name, object, bytes, items, stage, waits, recorder, 0, device)
-    return Stage(name, object, bytes, items, stage, waits, recorder)
-
-
-def unit(step: int | str, *, items: Number = None, name: str = "step") -> Unit | Dormant:
-    """Open a unit of work: `with record.unit(step):` around what the job repeats.
-
-    Args:
+    Attributes:
         step: Its number, or a name of its own (a request's id).
         items: What it processes (tokens, samples); `as unit` and `unit.items = …` where that is known later.
         name: What a numbered unit is: `step`, `request`, `iteration`.
+        dropped: Do as if it had not been opened.
 
     Raises:
-        UsageError: While recording: `items` is negative or no whole number.
+        UsageError: While recording: `items` is negative or no whole number; when it is opened, or when it ends.
     """
-    recorder = STATE.recorder
-    if recorder is None:
-        return Dormant(name, "", None, items, "", waits=False)
-    if items is not None and (items.__class__ is not int or items < 0):
-        items = check_number(items, "items")
-    return Unit(step if isinstance(step, str) else f"{name} {step}", "", None, items, "", False, recorder)  # noqa: FBT003
+
+    items: Number = None
+    name: str = "step"
+    dropped: bool = False
+
+    def __enter__(self) -> Unit:
+        recorder = STATE.recorder
+        if recorder is not None:
+            self.items = _checked(self.items, "items")
+            self.recorder = recorder
+            if recorder.options.annotate:
+                self.ranges = open_ranges(self._label())
+                for other in self.ranges:
+                    other.__enter__()
+            self.start_ns = perf_counter_ns()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        recorder = self.recorder
+        if recorder is None:
+            return
+        end_ns = perf_counter_ns()
+        if not self.dropped:
+            items = _checked(self.items, "items", raises=kind is None)
+            failed = kind is not None and kind is not GeneratorExit
+            recorder.keep(UnitLine(self._label(), self.start_ns, end_ns - self.start_ns, get_ident(), items, failed))
+        self.recorder = None
+        if self.ranges:
+            self._close_ranges((kind, error, trace))
+
+    def _label(self) -> str:
+        step = self.step
+        return step if isinstance(step, str) else f"{self.name} {step}"
 
 
 def queue(name: str, depth: int, capacity: Number = None, *, bytes: Number = None, object: str = "") -> None:
@@ -275,10 +212,16 @@ def queue(name: str, depth: int, capacity: Number = None, *, bytes: Number = Non
         return
     if object not in OBJECTS:
         raise _no_such_object(object)
-    entries = check_number(depth, "depth")
-    bound = None if capacity is None else check_number(capacity, "capacity")
-    size = None if bytes is None else check_number(bytes, "bytes")
-    recorder.keep(QueueLine(name, perf_counter_ns(), entries, bound, size, object))  # type: ignore[arg-type]
+    recorder.keep(
+        QueueLine(
+            name,
+            perf_counter_ns(),
+            check_number(depth, "depth"),
+            _checked(capacity, "capacity"),
+            _checked(bytes, "bytes"),
+            object,  # type: ignore[arg-type]
+        )
+    )
 
 
 def check_number(value: Any, what: str) -> int:
@@ -295,6 +238,18 @@ def check_number(value: Any, what: str) -> int:
         msg = f"{what}: expected a whole number, 0 or more, found {value!r}"
         raise UsageError(msg)
     return number
+
+
+def _checked(value: Any, what: str, *, raises: bool = True) -> Number:
+    """Return a count that may be left out; where an error is on its way already, a wrong one is as if left out."""
+    if value is None or (value.__class__ is int and 0 <= value <= 1 << 62):
+        return value
+    try:
+        return check_number(value, what)
+    except UsageError:
+        if raises:
+            raise
+        return None
 
 
 def _no_such_object(found: Any) -> UsageError:

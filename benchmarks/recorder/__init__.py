@@ -1,0 +1,1 @@
+"""What recording costs inside the program that is recorded."""
