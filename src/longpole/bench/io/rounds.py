@@ -128,7 +128,7 @@ def take_rounds(rounds: Rounds, workload: Workload, options: RoundOptions) -> No
                 options.tell(f"{one.plan.row.name} {one.plan.size_bytes}", done, planned)
                 one.samples.append(_take(one, number, watched, options))
                 done += 1
-            gc.collect()
+            gc.collect(1)  # what the rounds themselves left; a full one takes longer than many samples
             rounds.taken = number + 1
     finally:
         if gc_was_on:
