@@ -21,22 +21,26 @@ from longpole.records.doctor import Doctor
 from longpole.records.run_record import SCHEMA as RECORD_SCHEMA
 from longpole.records.run_record import RunRecord
 from longpole.report.candidates import candidates_schema
-from longpole.report.declared_ledger import ledger_schema
 from longpole.report.compare import compare_schema
+from longpole.report.declared_ledger import ledger_schema
 from longpole.report.explain import explain_schema
-from longpole.report.history import history_schema
 from longpole.report.gate import gate_schema
+from longpole.report.history import history_schema
 from longpole.report.journal import journal_schema
 from longpole.report.json import report_schema
 from longpole.report.operations import operations_schema
 from longpole.report.scaling import scaling_schema
 from longpole.report.schema_of import document_schema
 from longpole.report.text import render_text
+from longpole.report.text.bench_collectives import render_collectives
+from longpole.report.text.declared_ledger import render_declared_ledger
 from longpole.report.text.scaling import render_scaling
 from longpole.report.text.verify import render_verify
 from longpole.report.text.whatif import render_whatif
 from longpole.report.verify import verify_schema
 from longpole.report.whatif import whatif_schema
+from tests.collective_samples import SAMPLES as COLLECTIVE_SAMPLES
+from tests.ledger_samples import SAMPLES as LEDGER_SAMPLES
 from tests.report_builder import SAMPLES
 from tests.scaling_runs import SAMPLES as SCALING_SAMPLES
 from tests.verify_samples import SAMPLES as VERIFY_SAMPLES
@@ -62,8 +66,16 @@ def generated_files() -> dict[Path, bytes]:
         for name, build in WHATIF_SAMPLES.items()
     }
     pages |= {
+        GOLDEN / f"ledger-{name}.txt": render_declared_ledger(build(), width=80, color=False).encode()
+        for name, build in LEDGER_SAMPLES.items()
+    }
+    pages |= {
         GOLDEN / f"verify-{name}.txt": render_verify(build(), width=80, color=False).encode()
         for name, build in VERIFY_SAMPLES.items()
+    }
+    pages |= {
+        GOLDEN / f"collectives-{name}.txt": render_collectives(build(), width=80, color=False).encode()
+        for name, build in COLLECTIVE_SAMPLES.items()
     }
     schemas = {
         "bench-collectives": document_schema(CollectivesRecord, COLLECTIVES_SCHEMA),

@@ -14,6 +14,10 @@ from longpole.cli.change_order import KeepsTyped
 from longpole.cli.explain import EXAMPLES as EXPLAIN_EXAMPLES
 from longpole.cli.explain import explain
 from longpole.cli.journal import journal_app
+from longpole.cli.ledger import EXAMPLES as LEDGER_EXAMPLES
+from longpole.cli.ledger import ledger
+from longpole.cli.record import EXAMPLES as RECORD_EXAMPLES
+from longpole.cli.record import TakesCommand, record
 from longpole.cli.report import EXAMPLES as REPORT_EXAMPLES
 from longpole.cli.report import report
 from longpole.cli.scaling import EXAMPLES as SCALING_EXAMPLES
@@ -53,6 +57,7 @@ def longpole(
     del version_wanted, debug
 
 
+app.command("record", cls=TakesCommand, epilog=RECORD_EXAMPLES, short_help="Record a program as it is.")(record)
 app.command("report", epilog=REPORT_EXAMPLES, short_help="Say where a step's time went.")(report)
 app.command("whatif", cls=KeepsTyped, epilog=WHATIF_EXAMPLES, short_help="Say what a step would take if …")(whatif)
 app.command("explain", epilog=EXPLAIN_EXAMPLES, short_help="Say what decides on a symptom.")(explain)
@@ -60,6 +65,7 @@ app.command("candidates", epilog=CANDIDATES_EXAMPLES, short_help="Say which chan
 app.command("scaling", epilog=SCALING_EXAMPLES, short_help="Say what is lost as a job grows, and to what.")(scaling)
 app.add_typer(journal_app, name="journal")
 app.command("verify", epilog=VERIFY_EXAMPLES, short_help="Say whether a change did what it should.")(verify)
+app.command("ledger", epilog=LEDGER_EXAMPLES, short_help="Say what declared I/O costs a unit of work.")(ledger)
 app.add_typer(bench_app, name="bench")
 app.add_typer(cache_app, name="cache")
 app.add_typer(schema_app, name="schema")

@@ -24,6 +24,7 @@ COMMANDS = (
     ["whatif"],
     ["explain"],
     ["scaling"],
+    ["ledger"],
     ["version"],
     ["cache"],
     ["cache", "size"],
@@ -34,6 +35,7 @@ COMMANDS = (
     ["schema", "explain"],
     ["schema", "record"],
     ["schema", "scaling"],
+    ["schema", "ledger"],
     ["schema", "verify"],
     ["verify"],
 )
@@ -84,12 +86,23 @@ SCALING_OPTIONS = (
     "--strong",
     *(option for option in OF_REPORT_TOO if option not in ("--job", "--rank")),
 )
+LEDGER_OPTIONS = (
+    "--color",
+    "--help",
+    "--json",
+    "--paths",
+    "--quiet",
+    "--requests-per-unit",
+    "--tokens-per-unit",
+    "--units-per-run",
+)
 EXPLAIN_OPTIONS = OF_REPORT_TOO
 AGREED = {
     "report": REPORT_OPTIONS,
     "explain": EXPLAIN_OPTIONS,
     "whatif": WHATIF_OPTIONS,
     "scaling": SCALING_OPTIONS,
+    "ledger": LEDGER_OPTIONS,
     "verify": VERIFY_OPTIONS,
 }
 

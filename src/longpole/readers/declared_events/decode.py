@@ -22,7 +22,7 @@ HINT: Final = "docs/reference/declared-events.md describes the format"
 STDIN: Final = "-"
 _BYTES_MAX: Final = 64 << 20  # a hundred thousand events have a tenth of that
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_TOML_TABLE: Final = re.compile(r"\[\s*\[|\[\s*[A-Za-z_\"'][^\n]*\]\s*(?:#.*)?$", re.MULTILINE)
+_TOML_TABLE: Final = re.compile(r"\[\s*(?:\[\s*[\"']?\w+[\"']?\s*\]|[A-Za-z_][\w.]*)\s*\]\s*(?:#.*)?$")
 _DECODERS: Final = {"json": decode_json, "toml": decode_toml, "csv": decode_csv}
 
 

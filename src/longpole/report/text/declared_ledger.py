@@ -13,14 +13,12 @@ from longpole.report.text.page import NARROWEST
 from longpole.units import NS_PER_MS, format_bytes, format_count, format_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from longpole.report.declared_ledger import DeclaredLedger, LedgerEvent, LedgerFigures, LedgerSaving
 
 _LINES: Final = 4
 _NAME_WIDTH: Final = 10
 _BYTES_WIDTH: Final = 10
-_COLUMN: Final = 10
+_COLUMN: Final = 9
 _EVENTS_SHOWN: Final = 8
 _EVENT_NAME_WIDTH: Final = 26
 _SHARES_FROM: Final = 0.005  # below, a part rounds to 0 %
@@ -29,10 +27,11 @@ _COLUMNS: Final = (
     ("service_ms", "service"),
     ("hidden_ms", "hidden"),
     ("exposed_ms", "exposed"),
-    ("serialization_exposed_ms", "serialis."),
+    ("serialization_exposed_ms", "serial."),
     ("back_pressure_ms", "stalled"),
     ("wait_ms", "waits"),
 )
+_LEFT_OUT_WHERE_NARROW: Final = ("service", "hidden")
 _ONLY_WHERE_THERE: Final = ("serialization_exposed_ms", "back_pressure_ms")
 
 
@@ -85,28 +84,35 @@ def _render_verdict(ledger: DeclaredLedger, style: Style) -> list[str]:
 def _render_objects(ledger: DeclaredLedger, style: Style) -> list[str]:
     """Show each object that has events; figures are rounded together, so that each column adds up."""
     shown = {name: entry for name, entry in ledger.by_object.items() if entry.events}
-    columns = [
-        (field, title)
-        for field, title in _COLUMNS
-        if field not in _ONLY_WHERE_THERE or getattr(ledger.total, field) > 0
-    ]
-    if len(columns) + len(_ONLY_WHERE_THERE) == len(_COLUMNS):
-        columns.pop()  # nothing but exposed service is waited for
     total = ledger.total
     scale = scale_for(_ns(max(total.service_ms + total.serialization_ms, total.wait_ms)))
-    spread = [scale.spread([_ns(getattr(entry, field)) for entry in shown.values()]) for field, _ in columns]
+    rows: dict[str, list[str]] = {name: [] for name in (*shown, "all")}
+    columns = _columns(total)
+    for field, _ in columns:
+        figures_ns = [_ns(getattr(entry, field)) for entry in shown.values()]
+        for row, cell in zip(rows.values(), [*scale.spread(figures_ns), scale.write(sum(figures_ns))], strict=True):
+            row.append(cell)
+    if len(shown) == 1:
+        del rows["all"]
+    sizes = {**{name: format_bytes(entry.bytes) for name, entry in shown.items()}, "all": format_bytes(total.bytes)}
+    heads = [title for _, title in columns]
+    column = max(_COLUMN, *(len(cell) + 1 for row in rows.values() for cell in row))
+    kept = [head not in _LEFT_OUT_WHERE_NARROW for head in heads]
+    has_room = 2 + _NAME_WIDTH + _BYTES_WIDTH + column * len(heads) <= style.width
     lines = [style.title("BY OBJECT", f"{scale.unit} a unit; what is exposed, serialised and stalled is waited for")]
-    lines.append(style.faint(_row("", "bytes", [title for _, title in columns])))
-    for place, (name, entry) in enumerate(shown.items()):
-        lines.append(_row(name, format_bytes(entry.bytes), [column[place] for column in spread]))
-    if len(shown) > 1:
-        sums = [scale.write(sum(_ns(getattr(entry, field)) for entry in shown.values())) for field, _ in columns]
-        lines.append(_row("all", format_bytes(total.bytes), sums))
+    for name, cells in {"": heads, **rows}.items():
+        size = f"{sizes.get(name, 'bytes'):>{_BYTES_WIDTH}}" if has_room else ""
+        texts = [f"{cell:>{column}}" for cell, keep in zip(cells, kept, strict=True) if keep or has_room]
+        line = shorten(f"  {pad(name, _NAME_WIDTH)}{size}{''.join(texts)}", style.width)
+        lines.append(line if name else style.faint(line))
     return lines
 
 
-def _row(name: str, size: str, cells: Sequence[str]) -> str:
-    return f"  {pad(name, _NAME_WIDTH)}{size:>{_BYTES_WIDTH}}" + "".join(f"{cell:>{_COLUMN}}" for cell in cells)
+def _columns(total: LedgerFigures) -> list[tuple[str, str]]:
+    """Return field and title of each column: serialisation and stalls only where there are some."""
+    found = [(field, title) for field, title in _COLUMNS if field not in _ONLY_WHERE_THERE or getattr(total, field) > 0]
+    # Without them, what is waited for is what is exposed.
+    return found[:-1] if len(found) + len(_ONLY_WHERE_THERE) == len(_COLUMNS) else found
 
 
 def _render_parts(ledger: DeclaredLedger, style: Style) -> list[str]:
@@ -145,7 +151,8 @@ def _render_events(ledger: DeclaredLedger, style: Style) -> list[str]:
 def _event_lines(event: LedgerEvent, style: Style) -> list[str]:
     name = shorten(escape(event.name), _EVENT_NAME_WIDTH)
     waits = f"waits {_ms(event.wait_ms)}" if event.wait_ms > 0 else "waits for none of it"
-    head = f"  {event.event:>3}  {pad(name or '(no name)', _EVENT_NAME_WIDTH)}  {pad(event.object, 8)}  {waits}"
+    title = pad(name or "(no name)", _EVENT_NAME_WIDTH)
+    head = shorten(f"  {event.event:>3}  {title}  {pad(event.object, 8)}  {waits}", style.width)
     told = [f"made of {_parts(event)}"]
     told += [] if event.wait_ms <= 0 else _saving_texts(event)
     if event.path:
