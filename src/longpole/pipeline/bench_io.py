@@ -147,9 +147,19 @@ def measure_bench_io(
         store.give_up()
         raise
     record.elapsed_s = round(time.monotonic() - began_s, 3)
-    _conclude(record, options)
-    problem = store.finish_with(encode_bench_io(record))
-    return record, str(store.path), problem
+    return record, *_keep(record, store, options)
+
+
+def _keep(record: BenchIo, store: RecordStore, options: BenchIoOptions) -> tuple[str, str]:
+    """Conclude and write; return the file, and why it is not where it should be."""
+    try:
+        _conclude(record, options)
+        data = encode_bench_io(record)
+    except BaseException:
+        store.give_up()
+        raise
+    problem = store.finish_with(data)
+    return str(store.path), problem
 
 
 def read_bench_io(path: str) -> BenchIo:

@@ -213,8 +213,8 @@ class IoWorkload(_Strict):
         sizes: All sizes, ascending.
         dtype: Of its tensors.
         tensors: How many tensors an object is divided into.
-        warmups: Samples of each case that no figure counts.
-        repeats: Samples that count, at `size_bytes` and below; larger ones have fewer.
+        warmups: Samples that no figure counts, at `size_bytes`; other sizes have fewer.
+        repeats: Samples that count, at `size_bytes`; other sizes have fewer.
         seed: Of the content and of the order.
         content: `random`: no storage can compress or share it.
         content_blake2b: Of the largest object's bytes; smaller ones are its beginning.

@@ -25,7 +25,7 @@ DEFAULT_SIZES: Final = tuple(4096 * 4**power for power in range(8))
 DEFAULT_WARMUPS: Final = 5
 DEFAULT_REPEATS: Final = 20
 DEFAULT_SEED: Final = 42
-FEWEST_REPEATS: Final = 5  # of sizes above the workload's
+FEWEST_REPEATS: Final = 5  # of sizes other than the workload's, unless fewer are asked for
 _MANY_SHARE: Final = 4  # files of a path of many hold a quarter of the workload's size together
 
 # What a plan's estimate reckons with: a middling machine. ns an operation, and bytes a ns, of load, save and copy.
@@ -42,7 +42,7 @@ class Workload:
         size_bytes: The object that decisions look at.
         sizes: All sizes, ascending; `size_bytes` is one of them.
         warmups: Samples of each case that no figure counts.
-        repeats: Samples that count, up to `size_bytes`; of larger sizes fewer.
+        repeats: Samples that count, at `size_bytes`; of other sizes fewer.
         seed: Of the content and of the order.
         threads: Threads that libraries may use.
     """
@@ -65,15 +65,20 @@ class Workload:
         return self.warmups + self.repeats
 
     def samples_of(self, size_bytes: int) -> tuple[int, int]:
-        """Return warm-ups and repeats of one size; above the workload's size as many as move as much, at least 1 + 5.
+        """Return warm-ups and repeats of one size: all of them at the workload's own, elsewhere half as many.
 
-        >>> Workload().samples_of(4096), Workload().samples_of(256 << 20), Workload().samples_of(1 << 30)
-        ((5, 20), (1, 5), (1, 5))
+        The other sizes are there for the law, which is fitted to medians. Above the workload's size there are as few
+        as move as many bytes, at least 1 + 5.
+
+        >>> Workload().samples_of(64 << 20), Workload().samples_of(4096), Workload().samples_of(1 << 30)
+        ((5, 20), (2, 10), (1, 5))
         """
-        if size_bytes <= self.size_bytes:
+        if size_bytes == self.size_bytes:
             return self.warmups, self.repeats
-        fewer = self.repeats * self.size_bytes // size_bytes
-        return min(1, self.warmups), min(max(fewer, FEWEST_REPEATS), self.repeats)
+        fewest = min(FEWEST_REPEATS, self.repeats)
+        if size_bytes < self.size_bytes:
+            return self.warmups // 2, max(self.repeats // 2, fewest)
+        return min(1, self.warmups), min(max(self.repeats * self.size_bytes // size_bytes, fewest), self.repeats)
 
     def largest_bytes(self) -> int:
         """Return the size of the largest object."""

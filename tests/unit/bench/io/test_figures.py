@@ -81,3 +81,12 @@ def test_samples_of_many_files_are_divided_among_them() -> None:
     assert case.service is not None
     assert case.service.median_ns == 100
     assert case.service_ns[0] == 6400
+
+
+def test_a_path_with_its_law_can_be_written() -> None:
+    """Figures of NumPy's own types cannot; every number of a record is a plain one."""
+    import msgspec
+
+    path = path_of("raw.read.warm", {size: [10_000 + size // 2 + place for place in range(5)] for size in SIZES})
+
+    assert msgspec.json.decode(msgspec.json.encode(path), type=IoPath) == path
