@@ -23,7 +23,7 @@ from longpole.records.gate import GateLook, GateSide
 from longpole.records.run_record_file import encode_record
 from longpole.report.gate import SCHEMA, Gate
 from longpole.settings import read_settings
-from longpole.stats.looks import ALPHA, Look, last_look, plan_looks
+from longpole.stats.looks import PROMISED, Look, last_look, plan_looks
 from longpole.stats.three_way import INCONCLUSIVE
 
 if TYPE_CHECKING:
@@ -311,7 +311,7 @@ def _document(
         design=judged.gated.design,
         fail_when="proven" if options.asked.proven else "likely",
         inconclusive=options.inconclusive,
-        false_alarm_share=ALPHA,
+        false_alarm_share=PROMISED,
         figures=judged.figures,
         stages=judged.localised.stages,
         explains=judged.localised.explains,

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from longpole.errors import UsageError
-from longpole.stats.looks import ALPHA
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,10 +80,6 @@ class Asked:
     min_contribution: float = 0.01
     floors: Mapping[str, float] = field(default_factory=dict)
     run_spread: float = 0.03
-
-    def alpha(self) -> float:
-        """Return how often one figure may raise a false alarm: all together may 5 times in 100."""
-        return ALPHA / len(self.metrics)
 
     def threshold_of(self, metric: str) -> tuple[float, str]:
         """Return the threshold of a figure and where it comes from: a noise floor raises it, nothing lowers it."""

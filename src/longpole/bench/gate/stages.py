@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from longpole.advice.verify.sides import part_of_run, part_of_unit, parts_known
-from longpole.bench.gate.asked import STAGE_PART
+from longpole.bench.gate.asked import MIN_PAIRS, STAGE_PART
 from longpole.bench.gate.difference import FigureValues, find_amount, find_difference, share_of
 from longpole.bench.gate.figures import signed
 from longpole.bench.gate.sides import SINGLE_RUN
@@ -80,7 +80,8 @@ class Localised:
 
 def has_stages(gated: Gated) -> bool:
     """Tell whether both sides say what their units are made of, so that a stage can make the gate fail."""
-    return gated.design != SINGLE_RUN and bool(_names(gated))
+    few = gated.design == SINGLE_RUN or gated.count() < MIN_PAIRS
+    return not few and bool(_names(gated))
 
 
 def find_stages(gated: Gated, asked: Asked, time: GateFigure | None, tail: float) -> Localised:

@@ -24,7 +24,8 @@ _DIFFERENCES: Final = 8
 _WIDEST: Final = 100
 _GOOD: Final = ("same", "improved")
 _STATUS: Final = 6
-_ROOM_FOR_N: Final = 96
+_NAME_WIDTH: Final = 10
+_DISPENSABLE: Final = ("n", "share", "limit", "base", "new")
 
 
 def render_gate(gate: Gate, *, width: int, color: bool) -> str:
@@ -96,20 +97,28 @@ def _render_stages(gate: Gate, style: Style) -> list[str]:
     shown = gate.stages[:_STAGES]
     lines = [style.title("STAGES", "largest change first; verdicts corrected for their number (Holm)")]
     rows = [tuple(map(escape, stage_row(stage))) for stage in shown]
-    kept = len(STAGE_COLUMNS) if style.width >= _ROOM_FOR_N else -1  # n is that of the figures
-    lines += _table(STAGE_COLUMNS[:kept], [row[:kept] for row in rows], style)
+    lines += _table(STAGE_COLUMNS, rows, style)
     if len(shown) < len(gate.stages):
         lines.append(f"  and {len(gate.stages) - len(shown)} more; --json has them all")
     return lines
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], style: Style) -> list[str]:
-    """Lay columns out as wide as they must be; the first gives way where a line would be too long."""
-    widths = [max(columns_of(row[place]) for row in (columns, *rows)) for place in range(len(columns))]
-    gaps = 2 * len(columns)
-    widths[0] = max(min(widths[0], style.width - sum(widths[1:]) - gaps), _STATUS)
-    lines = [style.faint(_line(columns, widths))]
-    return lines + [_line(row, widths) for row in rows]
+    """Lay columns out as wide as they must be, on lines too narrow for all of them without the less telling ones."""
+    kept = list(range(len(columns)))
+    widths = [max(columns_of(row[place]) for row in (columns, *rows)) for place in kept]
+    for name in _DISPENSABLE:
+        if _room(widths, kept, style) >= min(widths[0], _NAME_WIDTH):
+            break
+        kept = [place for place in kept if columns[place] != name]
+    widths[0] = min(widths[0], max(_room(widths, kept, style), _STATUS))
+    lines = [_line([row[place] for place in kept], [widths[place] for place in kept]) for row in (columns, *rows)]
+    return [style.faint(lines[0]), *lines[1:]]
+
+
+def _room(widths: Sequence[int], kept: Sequence[int], style: Style) -> int:
+    """Return how wide the first column may be."""
+    return style.width - sum(widths[place] for place in kept[1:]) - 2 * len(kept)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
