@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from longpole.recorder import session
 from longpole.recorder.collectives import collectives
 from longpole.recorder.loader import Items, Loader, units
-from longpole.recorder.outputs import checkpoint, writer
+from longpole.recorder.outputs import Writer, checkpoint, writer
 from longpole.recorder.session import BUFFER_LINES, FLUSH_INTERVAL_S, FOLDER_VARIABLE, stop
 from longpole.recorder.spans import Stage, Unit, queue
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from longpole.recorder.loader import Batch
 
 __all__ = [
+    "Loader",
+    "Stage",
+    "Unit",
+    "Writer",
     "checkpoint",
     "collectives",
     "flush",

@@ -164,10 +164,13 @@ class Recorder:
         with self._writing:
             if self._closed:
                 return
+            begun = bool(self.lines) or self._writer.path is not None
+            if begun:
+                self._flush()
             self._closed = True
             self.room = 0
-            if self.lines or self._writer.path is not None:
-                self._flush()
+            if begun:
+                self._write_lines()
                 clock_ns, epoch_ns = read_clocks()
                 self._writer.write([ClockLine(clock_ns, epoch_ns), CloseLine(clock_ns)])
             self._writer.close()
@@ -203,11 +206,14 @@ class Recorder:
             self.flush()
 
     def _flush(self) -> None:
-        if self._closed and self._writer.path is None and not self.lines:
+        if self._closed:
             return
         for poll in self.polls:
             poll()
         self._write_changes()
+        self._write_lines()
+
+    def _write_lines(self) -> None:
         for _ in range(len(self.lines) // _BATCH_LINES + 1):
             batch = [self.lines.popleft() for _ in range(min(len(self.lines), _BATCH_LINES))]
             if batch:
