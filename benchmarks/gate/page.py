@@ -56,6 +56,8 @@ def _cell(cell: dict[str, float]) -> str:
 
 def _percent(share: float) -> str:
     percent = 100 * share
+    if not percent:
+        return "0"
     return "<1" if 0 < percent < 0.5 else f"{percent:.1f}" if percent < 10 else f"{percent:.0f}"
 
 
