@@ -280,7 +280,8 @@ def _conclude(record: BenchIo, options: BenchIoOptions) -> None:
             record.correctness.status, record.correctness.says = "failed", wrong[0]
     elif any(path.evidence == "invalid" for path in record.paths):
         record.status = "invalid"
-    record.decisions = decide(record, io_budget=options.io_budget)
+    if not record.failure:
+        record.decisions = decide(record, io_budget=options.io_budget)
 
 
 def _blank(options: BenchIoOptions, prepared: Prepared, label: str, started: datetime) -> BenchIo:

@@ -128,9 +128,7 @@ def fit_service(samples: Mapping[int, Sequence[float]], *, draws: int = DRAWS, s
     medians = np.array([np.median(samples[int(size)]) for size in sizes], dtype=np.float64)
     cut = _best_cut(sizes, medians)
     pieces = _fit_pieces(sizes, medians, cut)
-    errors = {
-        int(size): float(_piece_time(pieces, size) / time - 1) for size, time in zip(sizes, medians, strict=True)
-    }
+    errors = {int(size): float(_piece_time(pieces, size) / time - 1) for size, time in zip(sizes, medians, strict=True)}
     left_out = dict(zip(map(int, sizes), map(float, _left_out_errors(sizes, medians, cut)), strict=True))
     if draws:
         pieces = _with_intervals(pieces, sizes, [np.asarray(samples[int(size)]) for size in sizes], draws, seed)

@@ -26,7 +26,13 @@ def on_a_disk(tmp_path: Path) -> None:
 
 
 def options(tmp_path: Path, **changes: Any) -> BenchIoOptions:
-    given: dict[str, Any] = {"workload": TINY, "paths": PATHS, "folder": tmp_path, "out": tmp_path / "out", "label": "a"}
+    given: dict[str, Any] = {
+        "workload": TINY,
+        "paths": PATHS,
+        "folder": tmp_path,
+        "out": tmp_path / "out",
+        "label": "a",
+    }
     return BenchIoOptions(**(given | changes))
 
 
@@ -112,7 +118,7 @@ def test_one_wrong_path_fails_the_run_and_the_others_keep_their_figures(
     real = os.fsync
 
     def fsync_to_nowhere(descriptor: int) -> None:
-        if os.readlink(f"/proc/self/fd/{descriptor}").find("save-raw.write.fsync") < 0:
+        if "save-raw.write.fsync" not in str(Path(f"/proc/self/fd/{descriptor}").readlink()):
             real(descriptor)
 
     monkeypatch.setattr(os, "fsync", fsync_to_nowhere)
@@ -177,7 +183,10 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('{"schema": "longpole.bench-io/2"}', r"\$\.schema: expected 'longpole.bench-io/1', found 'longpole.bench-io/2'"),
+        (
+            '{"schema": "longpole.bench-io/2"}',
+            r"\$\.schema: expected 'longpole.bench-io/1', found 'longpole.bench-io/2'",
+        ),
         ('{"schema": "longpole.bench-io/1"}', r"missing required field"),
         ("not json", "not JSON"),
         ("{}", "missing required field `schema`"),

@@ -71,7 +71,7 @@ def test_large_sizes_do_not_decide_alone_as_they_do_with_least_squares() -> None
 
     law = fitted({size: [time] for size, time in times.items()})
 
-    slope, intercept = np.polyfit(SIZES, list(times.values()), 1)
+    _, intercept = np.polyfit(SIZES, list(times.values()), 1)
     assert intercept < 0
     assert abs(law.errors[4096]) < 0.15
 

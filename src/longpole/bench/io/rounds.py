@@ -35,6 +35,8 @@ KEPT_CONDITIONS: Final = (
     "other_cpus",
 )
 
+_OWN_DOING: Final = "io-pressure"  # who waits for the device is the sample itself
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -161,4 +163,5 @@ def _take(one: CaseSamples, number: int, watched: Sequence[str], options: RoundO
     found = conditions_between(before, after, cpu_ns=cpu_ns, involuntary=spent.ru_nivcsw - used.ru_nivcsw)
     checked = one.case.check()
     kept: dict[str, float] = {name: found[name] for name in KEPT_CONDITIONS if name in found}
-    return Sample(number, timing, prepared, checked, kept, flags_of(found, options.settings))
+    flags = [flag for flag in flags_of(found, options.settings) if flag != _OWN_DOING]
+    return Sample(number, timing, prepared, checked, kept, flags)

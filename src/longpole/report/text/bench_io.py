@@ -27,7 +27,7 @@ _TITLES: Final = {
     "failed": "FAILED",
 }
 _VERDICTS: Final = {"not_measured": "not measured"}
-_LITTLE_GB_PER_S: Final = 0.1
+_REFUSED: Final = "invalid: use the table, extrapolate none"
 
 
 def render_bench_io(record: BenchIo, *, width: int, color: bool, written: str = "") -> str:
@@ -78,7 +78,7 @@ def _verdict(record: BenchIo, style: Style) -> list[str]:
     ]
     for fact in facts:
         lines += wrap(fact, style.width, first="  ", rest="    ", max_lines=2)
-    return lines
+    return lines + _suspect(record, style)
 
 
 def _machine(record: BenchIo) -> str:
@@ -111,6 +111,8 @@ def _decisions(record: BenchIo, style: Style) -> list[str]:
     lines += _row("correctness", f"{words[check.status]}: {says}", style)
     for decision in record.decisions:
         lines += _decision(decision, style)
+    if record.failure:
+        lines += _row("decisions", "none: the run did not come to its end", style)
     return lines
 
 
@@ -179,24 +181,40 @@ def _path_row(path: IoPath, size: int, style: Style) -> list[str]:
     elif path.operation == "save":
         text += f"{path.durability:>{_TIME}}"
     text += f"{figure.n:>4}"
-    marks = _marks(path, case)
     lines.append(text)
-    if marks:
-        lines += wrap(marks, style.width, first=" " * 4, rest=" " * 4, max_lines=3)
+    if path.correctness.status == "differs":
+        lines += wrap(escape(path.correctness.says), style.width, first=" " * 4, rest=" " * 4, max_lines=3)
     return lines
 
 
-def _marks(path: IoPath, case: IoCase) -> str:
-    """Say what limits a row: side effects, suspect samples."""
-    marks = []
-    if path.correctness.status == "differs":
-        marks.append(path.correctness.says)
-    counted = case.service.n if case.service else 0
-    for flag, places in case.flags.items():
-        n = sum(place >= case.warmups for place in places)
-        if 2 * n > counted:
-            marks.append(f"{flag} in {n} of {counted}")
-    return escape(", ".join(marks))
+def _suspect(record: BenchIo, style: Style) -> list[str]:
+    """Say which conditions held during most samples of how many paths."""
+    size = record.workload.size_bytes
+    counts: dict[str, int] = {}
+    for path in record.paths:
+        looked_at = [case for case in path.cases if case.size_bytes == size or path.format == "files"]
+        for flag in {flag for case in looked_at for flag in _often(case)}:
+            counts[flag] = counts.get(flag, 0) + 1
+    if not counts:
+        return []
+    found = ", ".join(f"{flag} ({n} of {len(record.paths)} paths)" for flag, n in sorted(counts.items()))
+    lines = wrap(
+        f"during most samples: {found}. These figures describe a busy machine; longpole bench doctor says more",
+        style.width,
+        first="  NOISY  ",
+        rest="    ",
+    )
+    lines[0] = "  " + style.warning("NOISY") + lines[0][7:]
+    return lines
+
+
+def _often(case: IoCase) -> list[str]:
+    counted = len(case.service_ns) - case.warmups
+    return [
+        flag
+        for flag, places in case.flags.items()
+        if counted and 2 * sum(place >= case.warmups for place in places) > counted
+    ]
 
 
 def _p95(figure: IoFigure) -> str:
@@ -251,16 +269,15 @@ def _models(record: BenchIo, style: Style) -> list[str]:
     head = f"{'latency':>{_RATE}}{'GB/s':>18}{'crossover':>{_RATE}}{'worst error':>13}"
     lines.append(style.faint(f"  {pad('', _NAME)}{head}"))
     for path in paths:
-        lines += _model(path.name, path.model, style)
-    lines += wrap("crossover: below this size latency rules", style.width, first="  ", rest="  ")
+        lines += _model(path.name, path.model)
+    lines.append(style.faint("  crossover: below this size latency rules"))
     return lines
 
 
-def _model(name: str, model: IoModel, style: Style) -> list[str]:
+def _model(name: str, model: IoModel) -> list[str]:
     error = f"{model.worst_error:.0%}" if isinstance(model.worst_error, float) else _DASH
     if model.status == "invalid":
-        text = f"invalid: {model.says}"
-        return wrap(text, style.width, first=f"  {pad(escape(name), _NAME)} ", rest=" " * (_NAME + 5))
+        return [f"  {pad(escape(name), _NAME)}{_REFUSED:>{_RATE + 18 + _RATE}}{error:>13}"]
     lines = []
     for place, piece in enumerate(model.pieces):
         low, high = piece.gb_per_s_interval if isinstance(piece.gb_per_s_interval, tuple) else (0.0, 0.0)

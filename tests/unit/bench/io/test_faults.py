@@ -153,7 +153,9 @@ def test_pages_that_do_not_come_make_a_warm_run_invalid(tmp_path: Path) -> None:
     assert path.reason == f"not warm: 0 of {SIZE // 4096} pages are in the page cache"
 
 
-@pytest.mark.parametrize("name", ["raw.write.fsync", "raw.overwrite.fsync", "raw.replace.fsync-dir", "files.write.fsync"])
+@pytest.mark.parametrize(
+    "name", ["raw.write.fsync", "raw.overwrite.fsync", "raw.replace.fsync-dir", "files.write.fsync"]
+)
 def test_a_save_without_the_fsync_that_it_claims_fails(name: str, tmp_path: Path) -> None:
     path = as_path(take(make_case(name, make_bench(tmp_path, disk=ForgetsToSync()))))
 
@@ -240,7 +242,7 @@ def test_another_mode_is_a_difference_and_no_failure(tmp_path: Path) -> None:
 def test_a_load_that_never_touches_its_bytes_is_lazy(tmp_path: Path) -> None:
     """A mapped load whose touch is skipped takes no longer for more bytes; the clock here gives it 3 µs for 64 KiB."""
     pytest.importorskip("torch")
-    instruments = Instruments(touch=lambda tensors: len(tensors))
+    instruments = Instruments(touch=len)
     case = make_case("torch.mmap.warm", make_bench(tmp_path, instruments))
 
     path = as_path(take(case, clock_ns=ticking(1000)))

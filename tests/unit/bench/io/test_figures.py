@@ -27,7 +27,7 @@ def test_a_95th_percentile_needs_twenty_samples_and_its_upper_end_59() -> None:
 
 
 def test_the_upper_end_is_the_order_statistic_that_covers_the_percentile_in_95_of_100() -> None:
-    """Of 200 samples the 196th: a binomial(200, 0.95) is at most 195 with probability 0.96 and at most 194 with 0.92."""
+    """Of 200 the 196th: a binomial(200, 0.95) is at most 195 with probability 0.96, at most 194 with 0.92."""
     assert make_figure(range(1, 201)).p95_upper_ns == 196
 
 

@@ -66,8 +66,8 @@ def test_a_part_that_is_missing_is_brought(file: Path) -> None:
     assert make_warm(file).is_whole()
 
 
-def test_a_size_that_is_no_whole_page_goes_too(tmp_path: Path, file: Path) -> None:
-    odd = tmp_path / "odd"
+def test_a_size_that_is_no_whole_page_goes_too(file: Path) -> None:
+    odd = file.with_name("odd")
     odd.write_bytes(b"x" * (3 * PAGE_BYTES + 17))
 
     assert read_residency(odd).pages == 4

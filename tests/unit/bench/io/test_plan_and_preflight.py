@@ -78,12 +78,12 @@ def test_a_cold_path_that_is_named_is_tried_in_memory_and_found_invalid() -> Non
 def test_a_disk_or_a_memory_that_is_too_small_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     plan = make_plan(Workload(), choose_paths(["raw.*"]))
 
-    with pytest.raises(UsageError, match="are needed on the disk, 1.00 MB are free"):
+    with pytest.raises(UsageError, match=r"are needed on the disk, 1\.00 MB are free"):
         check_room(plan, tmp_path, Storage(free_bytes=10**6))
 
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/meminfo").write_text("MemAvailable:    1000 kB\n")
-    with pytest.raises(UsageError, match="of memory are needed, 1.02 MB are available"):
+    with pytest.raises(UsageError, match=r"of memory are needed, 1\.02 MB are available"):
         check_room(plan, tmp_path, DISK, MachineFiles(tmp_path))
 
 

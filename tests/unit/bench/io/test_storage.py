@@ -28,7 +28,8 @@ def number_of(folder: Path) -> str:
 def test_file_system_options_and_disk_are_found(tmp_path: Path) -> None:
     number = number_of(tmp_path)
     machine = machine_with(
-        tmp_path / "m", f"22 1 {number} / / rw,noatime shared:1 - ext4 /dev/sdb1 rw,discard\n1 1 0:5 / /dev rw - devtmpfs x rw\n"
+        tmp_path / "m",
+        f"22 1 {number} / / rw,noatime shared:1 - ext4 /dev/sdb1 rw,discard\n1 1 0:5 / /dev rw - devtmpfs x rw\n",
     )
     disk = tmp_path / "m/sys/devices/sdb"
     (disk / "sdb1").mkdir(parents=True)
