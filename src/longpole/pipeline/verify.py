@@ -19,6 +19,7 @@ from longpole.advice.verify.judge import Question, judge
 from longpole.advice.verify.limits import parse_limit
 from longpole.advice.verify.part import parse_part
 from longpole.advice.verify.prediction import Forecast
+from longpole.advice.verify.processes import replicates_of, without_failed
 from longpole.errors import InputError, NotATraceError, UsageError
 from longpole.pipeline.reading import ReportOptions, choose_ranks, package_version, read_digests, selection_of
 from longpole.pipeline.run_records import ItemsOfUnit, make_record, read_record
@@ -114,8 +115,17 @@ def verify_runs(
     _tell_apart([run for side in sides for run in side])
     if row is not None or options.changes:
         question = replace(question, forecast=_forecast(sides[0][0], options, row, progress))
-    records = [[run.record for run in side] for side in sides]
-    judgement = judge(records[0], records[1], question, settings)
+    found = replicates_of(*([run.record for run in side] for side in sides))
+    if options.paired and any(run.record.processes for side in sides for run in side):
+        msg = (
+            "--paired: expected runs of one process each; found benchmark records, whose processes are paired by"
+            " themselves where they were interleaved. Leave --paired out"
+        )
+        raise UsageError(msg)
+    if found.paired:
+        question = replace(question, design=replace(question.design, paired=True))
+    judgement = judge(found.before, found.after, question, settings)
+    judgement.also.extend(found.notes)
     comparison = judgement.comparison
     return make_verify(
         judgement,
@@ -313,7 +323,7 @@ def _what_if(path: str, options: VerifyOptions, progress: Callable[[str, int, in
 
 
 def _entry(run: _Run, side: Side) -> RunEntry:
-    record = run.record
+    record = without_failed(run.record)
     units = record.counted()
     none = Unknown("no unit has a period", [])
     periods = [unit.period_ns for unit in units if isinstance(unit.period_ns, int)]
@@ -325,16 +335,17 @@ def _entry(run: _Run, side: Side) -> RunEntry:
         blake2b=run.blake2b,
         sources=[{"path": source.path, "blake2b": source.blake2b} for source in record.sources],
         units=len(units),
+        processes=len(record.processes),
         period_ns=round(float(np.median(periods))) if periods else none,
-        time_per_item_ns=_per_item(run, side) if units else none,
+        time_per_item_ns=_per_item(record, side) if units else none,
         items_per_unit=sum(items) / len(items)
         if items and len(items) == len(units)
         else Unknown("not declared", ["items per unit"]),
     )
 
 
-def _per_item(run: _Run, side: Side) -> float:
-    times = side.times(run.record)
+def _per_item(record: RunRecord, side: Side) -> float:
+    times = side.times(record)
     items = side.items if side.per_item and isinstance(side.items, float) else 1.0
     return float(np.median(times)) * side.ratio / items
 

@@ -82,6 +82,7 @@ class RunEntry(msgspec.Struct):
         period_ns: Median period.
         time_per_item_ns: What enters the comparison; a period where items are not known.
         items_per_unit: Items of all ranks together.
+        processes: Processes of a benchmark, each a run of its own in the comparison; 0 for a run that is one.
     """
 
     label: str
@@ -93,6 +94,7 @@ class RunEntry(msgspec.Struct):
     period_ns: Time
     time_per_item_ns: Amount
     items_per_unit: Amount
+    processes: int = 0
 
 
 class Sides(msgspec.Struct, frozen=True):

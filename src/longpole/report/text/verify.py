@@ -10,7 +10,7 @@ from longpole.report.text.figures import scale_for
 from longpole.report.text.layout import Style, pad, wrap
 from longpole.report.text.page import NARROWEST
 from longpole.report.text.words import plural, unit_noun
-from longpole.units import NS_PER_S, format_bytes, format_ns
+from longpole.units import NS_PER_S, format_bytes, format_count, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +63,9 @@ def _render_who(verify: Verify, style: Style) -> list[str]:
     for name, runs in (("before", verify.before), ("after", verify.after)):
         labels = ", ".join(escape(run.label) for run in runs)
         units = plural(sum(run.units for run in runs), verify.unit_kind)
+        n_processes = sum(run.processes for run in runs)
         runs_text = f"{len(runs)} runs" if len(runs) > 1 else "1 run"
+        runs_text += f" of {format_count(n_processes, 'process', 'processes')}" if n_processes else ""
         lines += wrap(f"{labels} · {runs_text}, {units}{_items(runs)}", style.width, first=f"{name:<8}", rest=" " * 8)
     return lines
 
