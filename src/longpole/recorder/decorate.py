@@ -6,6 +6,8 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from longpole.recorder.session import STATE
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
     from contextlib import AbstractContextManager
@@ -32,6 +34,8 @@ def decorate(function: Function, span: OpenSpan) -> Function:
 def _around_function(function: Any, span: OpenSpan) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if STATE.recorder is None:
+            return function(*args, **kwargs)
         with span():
             return function(*args, **kwargs)
 
