@@ -25,6 +25,7 @@ from longpole.report.compare import compare_schema
 from longpole.report.declared_ledger import ledger_schema
 from longpole.report.explain import explain_schema
 from longpole.report.gate import gate_schema
+from longpole.report.gate_markdown import render_gate_markdown
 from longpole.report.history import history_schema
 from longpole.report.journal import journal_schema
 from longpole.report.json import report_schema
@@ -34,12 +35,14 @@ from longpole.report.schema_of import document_schema
 from longpole.report.text import render_text
 from longpole.report.text.bench_collectives import render_collectives
 from longpole.report.text.declared_ledger import render_declared_ledger
+from longpole.report.text.gate import render_gate
 from longpole.report.text.scaling import render_scaling
 from longpole.report.text.verify import render_verify
 from longpole.report.text.whatif import render_whatif
 from longpole.report.verify import verify_schema
 from longpole.report.whatif import whatif_schema
 from tests.collective_samples import SAMPLES as COLLECTIVE_SAMPLES
+from tests.gate_samples import SAMPLES as GATE_SAMPLES
 from tests.ledger_samples import SAMPLES as LEDGER_SAMPLES
 from tests.report_builder import SAMPLES
 from tests.scaling_runs import SAMPLES as SCALING_SAMPLES
@@ -77,6 +80,11 @@ def generated_files() -> dict[Path, bytes]:
         GOLDEN / f"collectives-{name}.txt": render_collectives(build(), width=80, color=False).encode()
         for name, build in COLLECTIVE_SAMPLES.items()
     }
+    pages |= {
+        GOLDEN / f"gate-{name}.txt": render_gate(build(), width=80, color=False).encode()
+        for name, build in GATE_SAMPLES.items()
+    }
+    pages[GOLDEN / "gate-regressed.md"] = render_gate_markdown(GATE_SAMPLES["regressed"]()).encode()
     schemas = {
         "bench-collectives": document_schema(CollectivesRecord, COLLECTIVES_SCHEMA),
         "bench-io": document_schema(BenchIo, IO_SCHEMA),

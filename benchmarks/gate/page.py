@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.gate.simulate import CHANGES, COUNTS, NOISES, REAL, RESULTS, SEQUENTIAL
+from benchmarks.gate.simulate import CHANGES, COUNTS, MORE_PAIRS, NOISES, REAL, RESULTS, SEQUENTIAL
 from tools.generated_part import replace_part
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ _PARTS: Final = ("simulated", "real")
 def render_page(page: str) -> str:
     """Return the page with its tables made anew."""
     simulated = json.loads(RESULTS.read_text())
-    real = json.loads(REAL.read_text())
-    for name, text in zip(_PARTS, (_simulated(simulated), _real(real)), strict=True):
+    real = [json.loads(path.read_text()) for path in (REAL, MORE_PAIRS)]
+    for name, text in zip(_PARTS, (_simulated(simulated), "\n\n".join(map(_real, real))), strict=True):
         page = replace_part(page, name, text)
     return page
 
@@ -71,10 +71,10 @@ def _real(kept: dict[str, Any]) -> str:
         f"Python {conditions['python']}, {conditions['cpus']} CPUs, load {conditions['load_median']:.1f} in the median"
         f" and {conditions['load_most']:.1f} at most before a gate, {conditions['date'][:10]}."
         f" {conditions['pairs']} to {conditions['max_pairs']} pairs, {conditions['steps']} steps a process of which"
-        f" {conditions['warmup']} warm up.",
+        f" {conditions['warmup']} warm up. Pairs and their spread: medians.",
         "",
-        "| gates | n | regressed | same | improved | inconclusive | plain rule flags | pairs' spread (median) |",
-        "|---|---|---|---|---|---|---|---|",
+        "| gates | n | regressed | same | improved | inconclusive | plain rule flags | pairs | their spread |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, own in rows:
         if own:
@@ -88,4 +88,5 @@ def _counts(gates: Sequence[dict[str, Any]]) -> list[str]:
     ratios = [gate["naive_ratio"] for gate in gates if gate["naive_ratio"] is not None]
     spreads = sorted(gate["pair_spread"] for gate in gates if gate["pair_spread"] is not None)
     flagged = sum(ratio > 1.03 for ratio in ratios)
-    return [*counts, str(flagged), f"{100 * spreads[len(spreads) // 2]:.1f} %" if spreads else "–"]
+    pairs = sorted(gate["pairs"] for gate in gates)[len(gates) // 2]
+    return [*counts, str(flagged), str(pairs), f"{100 * spreads[len(spreads) // 2]:.0f} %" if spreads else "–"]

@@ -40,11 +40,12 @@ def main() -> int:
     parser.add_argument("--slower", type=int, default=20, help="gates against the command that is 5 %% slower")
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--max-pairs", type=int, default=40)
+    parser.add_argument("--budget-s", type=float, default=60.0, help="of one gate")
     parser.add_argument("--stop-after-s", type=float, default=900.0, help="begin no gate after so long")
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     begun_s = time.monotonic()
-    run = Run(pairs=given.pairs, max_pairs=given.max_pairs, budget_s=60.0, warmup_units=_WARMUP)
+    run = Run(pairs=given.pairs, max_pairs=given.max_pairs, budget_s=given.budget_s, warmup_units=_WARMUP)
     gates: list[dict[str, Any]] = []
     # One slower gate after every few of the others, so that both meet the same weather.
     plan = _plan(given.aa, given.slower)

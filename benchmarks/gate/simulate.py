@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).resolve().parents[2]
 RESULTS: Final = Path(__file__).resolve().parent / "results" / "simulated.json"
 REAL: Final = Path(__file__).resolve().parent / "results" / "real.json"
+MORE_PAIRS: Final = REAL.with_name("real-more-pairs.json")
 PAGE: Final = ROOT / "docs" / "concepts" / "how-good-is-the-gate.md"
 
 THRESHOLD: Final = 0.03

@@ -335,7 +335,7 @@ def _side(
     processes = judged.gated.processes[place]
     first = records[0]
     command = first.configuration.get("command")
-    text = shlex.join(map(str, command)) if isinstance(command, list) else benchmark_of(first)
+    text = shlex.join(map(str, command)) if isinstance(command, list) else ""
     return GateSide(
         name=", ".join(dict.fromkeys(record.label or record.run_id for record in records)),
         paths=list(given.paths[place]),

@@ -46,7 +46,7 @@ def stage_row(stage: GateStage) -> tuple[str, ...]:
         write_share(stage.change_share),
         write_span(stage.interval_share),
         _signed_ns(stage.change_ns),
-        DASH if isinstance(stage.share_of_change, Unknown) else f"{100 * stage.share_of_change:.0f} %",
+        DASH if isinstance(stage.share_of_change, Unknown) else f"{round(100 * stage.share_of_change)} %",
         f"{stage.verdict}{' (critical)' if stage.critical and stage.fails else ''}",
         str(stage.n),
     )

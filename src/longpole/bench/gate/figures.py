@@ -312,7 +312,7 @@ def _needed(found: Found, bounds: Bounds, answer: str, settings: Settings) -> in
     most = settings.verify_runs_max
     pairs = pairs_to_settle(float(found.seen.estimate[0]), float(found.seen.spread[0]), bounds, most)
     if pairs is None:
-        return Unknown(f"more than {most} pairs: the change lies at the threshold, or the noise is too large")
+        return Unknown(f"more than {most} pairs: it lies near the threshold, or the noise is large")
     return max(pairs, MIN_PAIRS)
 
 
@@ -330,8 +330,15 @@ def _says(metric: Metric, figure: GateFigure) -> str:
         REGRESSED: f"{metric.words} became worse: {change}, beyond the threshold of {threshold}",
         IMPROVED: f"{metric.words} became better: {change}",
         SAME: f"{metric.words} did not become worse by {threshold}: {change}; {seen} {worse}",
-        INCONCLUSIVE: f"whether {metric.words} changed by {threshold} cannot be told: {change}; {seen} {worse}",
+        INCONCLUSIVE: f"whether {metric.words} changed by {threshold} cannot be told: {change}; {_settles(figure)}",
     }[figure.verdict]
+
+
+def _settles(figure: GateFigure) -> str:
+    """Say what would settle it."""
+    if isinstance(figure.pairs_needed, Unknown):
+        return f"settling it takes {figure.pairs_needed.unknown}"
+    return f"about {figure.pairs_needed} pairs in all would settle it, if it is what it seems"
 
 
 def signed(share: float) -> str:

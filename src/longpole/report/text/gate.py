@@ -75,7 +75,8 @@ def _render_who(gate: Gate, style: Style) -> list[str]:
 
 
 def _side(gate: Gate, side: GateSide) -> str:
-    what = f" · {side.command}" if side.command and side.command != side.name else ""
+    ran = side.command or gate.benchmark
+    what = f" · {ran}" if ran and ran != side.name else ""
     counts = format_count(side.processes, "process", "processes")
     if gate.unit_kind != "process":
         counts += f", {plural(side.units, gate.unit_kind)}"
@@ -132,7 +133,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 def _render_reasons(gate: Gate, style: Style) -> list[str]:
     if not gate.reasons:
         return []
-    lines = [style.title("MAY LIE BEHIND IT", "hypotheses: both changed, that one made the other is not shown")]
+    lines = [style.title("MAY LIE BEHIND IT", "hypotheses: that one made the other is not shown")]
     for reason in gate.reasons[:_REASONS]:
         cause = reason.cause.replace("_", " ")
         lines += wrap(escape(f"{cause}: {reason.says}"), style.width, first="  ? ", rest="    ", max_lines=2)
