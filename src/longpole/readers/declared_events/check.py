@@ -132,7 +132,7 @@ def _event_mistakes(event: RawEvent, measured: Mapping[str, MeasuredPath] | None
 
 def _path_mistake(name: str, measured: Mapping[str, MeasuredPath] | None) -> str:
     if measured is None:
-        return f"{show(name)} names a measured path, and no record of paths is given (--paths RECORD.json)"
+        return f"{name!r:.60} is a measured path, and no record of paths is given (--paths RECORD.json)"
     if name not in measured:
         near = nearest(name, measured)
         hint = f"did you mean {near}?" if near else f"there are {', '.join(measured) or 'none'}"
