@@ -64,16 +64,18 @@ class Workload:
         """Return how many rounds there are: one sample of each case in each."""
         return self.warmups + self.repeats
 
-    def samples_of(self, size_bytes: int) -> tuple[int, int]:
-        """Return warm-ups and repeats of one size: all of them at the workload's own, elsewhere half as many.
+    def samples_of(self, size_bytes: int, operation: str) -> tuple[int, int]:
+        """Return warm-ups and repeats of one size: all of them at the workload's own.
 
-        The other sizes are there for the law, which is fitted to medians. Above the workload's size there are as few
-        as move as many bytes, at least 1 + 5.
+        The other sizes are there for the law, which is fitted to medians. Saves, which take longest, have half as many
+        below; above, there are as few as move as many bytes, at least 1 + 5.
 
-        >>> Workload().samples_of(64 << 20), Workload().samples_of(4096), Workload().samples_of(1 << 30)
-        ((5, 20), (2, 10), (1, 5))
+        >>> Workload().samples_of(4096, "load"), Workload().samples_of(4096, "save")
+        ((5, 20), (2, 10))
+        >>> Workload().samples_of(64 << 20, "save"), Workload().samples_of(1 << 30, "load")
+        ((5, 20), (1, 5))
         """
-        if size_bytes == self.size_bytes:
+        if size_bytes == self.size_bytes or (size_bytes < self.size_bytes and operation != "save"):
             return self.warmups, self.repeats
         fewest = min(FEWEST_REPEATS, self.repeats)
         if size_bytes < self.size_bytes:
@@ -187,4 +189,4 @@ def _cases(workload: Workload, row: PathRow) -> Iterator[PlannedCase]:
         if row.many and size_bytes * FEWEST_FILES > workload.many_total_bytes:
             continue
         objects = files_of_path(size_bytes, workload.many_total_bytes) if row.many else 1
-        yield PlannedCase(row, size_bytes, objects, *workload.samples_of(size_bytes))
+        yield PlannedCase(row, size_bytes, objects, *workload.samples_of(size_bytes, row.operation))
