@@ -147,9 +147,10 @@ class Marks:
             blocking=blocking and not on_device,
             peer=called.peer,
         )
-        recorder.keep(line)
         if self.write_through:
-            recorder.flush_unless_busy()
+            recorder.keep_on_disk(line)
+        else:
+            recorder.keep(line)
         return Operation(recorder, line, on_device=on_device)
 
 

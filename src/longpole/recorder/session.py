@@ -151,13 +151,13 @@ class Recorder:
         with self._writing:
             self._flush()
 
-    def flush_unless_busy(self) -> None:
-        """Write what is in the buffer now, in this thread, unless another thread is at it already."""
-        if self._writing.acquire(blocking=False):
-            try:
-                self._flush()
-            finally:
-                self._writing.release()
+    def keep_on_disk(self, line: Line) -> None:
+        """Write a line before this returns, ahead of what is in the buffer."""
+        if self._thread is None:
+            self._wake()
+        with self._writing:
+            if not self._closed:
+                self._writer.write([line])
 
     def close(self) -> None:
         """Write what is left and the closing line, and close the file; what comes later is dropped."""
