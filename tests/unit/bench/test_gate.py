@@ -299,3 +299,14 @@ def test_a_noise_floor_raises_a_threshold_and_nothing_lowers_it() -> None:
 
     assert asked.threshold_of("time") == (0.08, "calibration")
     assert asked.threshold_of("peak_memory") == (0.10, "given")
+
+
+def test_eight_stages_and_two_figures_raise_no_more_false_alarms_than_one_figure() -> None:
+    bench = Bench(
+        noise=0.05, units=3, stages={f"s{place}": ms for place, ms in enumerate((40, 20, 12, 10, 8, 5, 3, 2))}
+    )
+    metrics = parse_metrics(["time", "throughput"])
+
+    verdicts = [judge(pair(bench, bench, seed=1000 + seed), metrics=metrics).verdict for seed in range(60)]
+
+    assert verdicts.count("regressed") <= 4  # of 60: 5 % and a little chance
