@@ -170,9 +170,10 @@ class CollectivesBand(msgspec.Struct):
 
     Attributes:
         from_bytes, to_bytes: The smallest and the largest size measured of the band, both included.
-        setting: The fastest one that is faster than the default beyond noise; empty where none is.
-        gain_low, gain_high: How many times faster than the default, over the band's sizes; 0 where no difference was
-            seen.
+        setting: The fastest one that is faster than the default beyond noise; `default` where every other one is
+            slower beyond noise; empty where neither is so.
+        gain_low, gain_high: How many times faster than the default, over the band's sizes; of the default, than the
+            fastest other one; 0 where no difference was seen.
         why: What the choice rests on, or why none is made.
     """
 

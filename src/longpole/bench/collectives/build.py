@@ -11,7 +11,7 @@ import msgspec
 from longpole.bench.collectives.choose import choose_best, find_crossovers
 from longpole.bench.collectives.fits import fit_points
 from longpole.bench.collectives.plan import write_size
-from longpole.records.bench_collectives import SCHEMA, CollectivesRecord
+from longpole.records.bench_collectives import DEFAULT_SETTING, SCHEMA, CollectivesRecord
 from longpole.records.run_record import RecordEnvironment
 from longpole.units import format_count
 
@@ -111,7 +111,7 @@ def _sentence(
         return f"nothing was measured: {failed[0].failure}" if failed else "nothing was measured"
     if failed:
         return f"{failed[0].name} failed: {failed[0].failure}; what was measured before it, and all else, is kept"
-    better = [band for band in best if band.setting]
+    better = [band for band in best if band.setting not in ("", DEFAULT_SETTING)]
     if better:
         top = max(better, key=lambda band: band.gain_high)
         reach = f"{write_size(top.from_bytes)} to {write_size(top.to_bytes)}"

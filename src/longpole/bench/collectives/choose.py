@@ -3,7 +3,7 @@
 Rounds are what repeats: in each, every setting ran once in fresh processes, in random order. So a setting is compared
 with the default round by round: the logarithm of the ratio of the two medians is one value a round, Student's t over
 the rounds says how sure its sign is. All settings and sizes of a kind are one family, at 5 % by Holm's method: with
-many looks, some would differ by chance.
+many looks, some would differ by chance. Faster and slower are two such families.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def _bands(kind: str, ranks: int, points: list[CollectivesPoint]) -> list[Collec
             + ("no rounds" if rounds == 0 else f"{rounds}" if rounds < ROUNDS_FROM else "no default")
         )
         return [CollectivesBand(kind, ranks, sizes[0], sizes[-1], "", why=why)]
-    faster = _beyond_chance([one for size in sizes for one in _at_size(points, size)])
+    compared = [one for size in sizes for one in _at_size(points, size)]
+    faster = _beyond_chance(compared, [one.chance for one in compared])
+    slower = _beyond_chance(compared, [1 - one.chance for one in compared])
     bands: list[CollectivesBand] = []
     for size in sizes:
-        here = [one for one in faster if one.size_bytes == size and log(one.times_faster) >= log(1 + LEAST_GAIN)]
-        best = max(here, key=lambda one: one.times_faster, default=None)
-        setting, gain = (best.setting, best.times_faster) if best is not None else ("", 0.0)
+        setting, gain = _best_at(size, compared, faster, slower)
         if bands and bands[-1].setting == setting:
             last = bands[-1]
             last.to_bytes = size
@@ -76,7 +76,24 @@ def _bands(kind: str, ranks: int, points: list[CollectivesPoint]) -> list[Collec
     return bands
 
 
+def _best_at(
+    size: int, compared: list[_Compared], faster: list[_Compared], slower: list[_Compared]
+) -> tuple[str, float]:
+    """Return the best setting of a size and its gain: the default where all others are slower, none in doubt."""
+    ahead = [one for one in faster if one.size_bytes == size and one.times_faster >= 1 + LEAST_GAIN]
+    if ahead:
+        best = max(ahead, key=lambda one: one.times_faster)
+        return best.setting, best.times_faster
+    others = [one for one in compared if one.size_bytes == size]
+    behind = [one for one in slower if one.size_bytes == size and one.times_faster <= 1 / (1 + LEAST_GAIN)]
+    if others and len(behind) == len(others):
+        return DEFAULT_SETTING, 1 / max(one.times_faster for one in behind)
+    return "", 0.0
+
+
 def _why(setting: str, rounds: int) -> str:
+    if setting == DEFAULT_SETTING:
+        return f"every other setting slower in {rounds} rounds, beyond chance (5 % over all sizes and settings)"
     if setting:
         return f"faster than the default in {rounds} rounds, beyond chance (5 % over all sizes and settings)"
     return f"no setting faster than the default by {LEAST_GAIN:.0%} and beyond chance in {rounds} rounds"
@@ -111,16 +128,16 @@ def _chance(logs: list[float], mean: float) -> float:
     return float(t.sf(mean / error, n - 1))
 
 
-def _beyond_chance(compared: list[_Compared]) -> list[_Compared]:
+def _beyond_chance(compared: list[_Compared], chances: list[float]) -> list[_Compared]:
     """Return what stands when all comparisons together may err with 5 %."""
     if not compared:
         return []
-    adjusted = adjust_by_holm(np.array([one.chance for one in compared]))
+    adjusted = adjust_by_holm(np.array(chances))
     return [one for one, chance in zip(compared, adjusted.tolist(), strict=True) if chance <= FAMILY_ERROR]
 
 
 def find_crossovers(bands: Sequence[CollectivesBand], fits: Sequence[CollectivesFit]) -> list[CollectivesCrossover]:
-    """Return where the best setting changes from one range of sizes to the next.
+    """Return where the best setting changes from one range of sizes to the next one that has a best setting.
 
     Args:
         bands: As `choose_best` returns them.
@@ -128,10 +145,10 @@ def find_crossovers(bands: Sequence[CollectivesBand], fits: Sequence[Collectives
     """
     models = {(fit.kind, fit.ranks, fit.setting): fit for fit in fits if not fit.why_none}
     found = []
-    for below, above in pairwise(bands):
+    for below, above in pairwise(band for band in bands if band.setting):
         if (below.kind, below.ranks) != (above.kind, above.ranks):
             continue
-        one, other = below.setting or DEFAULT_SETTING, above.setting or DEFAULT_SETTING
+        one, other = below.setting, above.setting
         pair = [models.get((below.kind, below.ranks, name)) for name in (one, other)]
         low, high = below.to_bytes, above.from_bytes
         fitted = _crossing(pair[0], pair[1], low, high) if pair[0] is not None and pair[1] is not None else None

@@ -141,14 +141,14 @@ def _row(size: int, sides: dict[str, CollectivesPoint], *, both: bool) -> str:
         if point is None:
             text += " " * (_TIME + 2 * _RATE)
         elif isinstance(point.time_ns, Unknown):
-            text += f"   not known: {escape(point.time_ns.unknown)}"
+            text += f"{_time(point):>{_TIME}}" + " " * (2 * _RATE if both else _TIME + 6 + 2 * _RATE)
         else:
             text += f"{format_ns(point.time_ns):>{_TIME}}"
             if not both:
                 p95 = "–" if isinstance(point.p95_ns, Unknown) else format_ns(point.p95_ns)
                 text += f"{p95:>{_TIME}}{point.repeats or '–':>6}"
             text += f"{_rate(point.algbw_gb_per_s):>{_RATE}}{_rate(point.busbw_gb_per_s):>{_RATE}}"
-    return text
+    return text.rstrip()
 
 
 def _rate(gb_per_s: float | Unknown) -> str:
@@ -216,7 +216,8 @@ def _best(record: CollectivesRecord, style: Style) -> list[str]:
         reach += f" – {write_size(band.to_bytes)}" if band.to_bytes != band.from_bytes else ""
         if band.setting:
             low, high = f"{band.gain_low:.2f}", f"{band.gain_high:.2f}"
-            says = f"{escape(band.setting)}, {low if low == high else f'{low} to {high}'} times as fast"
+            than = " as the next" if band.setting == DEFAULT_SETTING else ""
+            says = f"{escape(band.setting)}, {low if low == high else f'{low} to {high}'} times as fast{than}"
         else:
             says = f"no difference seen: {band.why}"
         lines += wrap(says, style.width, first=f"  {band.kind:<15}{reach:<22}", rest=" " * 39)
@@ -231,6 +232,13 @@ def _best(record: CollectivesRecord, style: Style) -> list[str]:
 def _left_out(record: CollectivesRecord, style: Style) -> list[str]:
     """Say what was not measured, or could not be read."""
     lines: list[str] = []
+    wrong = [point for point in record.points if point.correctness == "failed"]
+    for point in wrong[:_COMPLAINTS]:
+        why = escape(point.time_ns.unknown) if isinstance(point.time_ns, Unknown) else "wrong"
+        what = (
+            f"{point.kind} of {write_size(point.bytes)}, {point.placement.replace('_', ' ')}, {escape(point.setting)}"
+        )
+        lines += wrap(f"{what}: {why}", style.width, rest="  ")
     for setting in record.settings:
         if setting.status == "failed":
             lines += wrap(f"{escape(setting.name)} failed: {escape(setting.failure)}", style.width, rest="  ")
@@ -251,13 +259,13 @@ def _left_out(record: CollectivesRecord, style: Style) -> list[str]:
 def _next(record: CollectivesRecord, style: Style, written: str) -> list[str]:
     """Say what can be done with it."""
     lines = wrap(f"written: {escape(written)}", style.width, rest="  ") if written else []
-    if any(not fit.why_none for fit in record.fits):
+    if record.status != "invalid" and any(not fit.why_none for fit in record.fits):
         one = record.sources[0].path if len(record.sources) == 1 else "record.json"
         keep = "keep it with --json record.json, and " if len(record.sources) > 1 else ""
         use = f"longpole whatif traces/ --fuse all_reduce=25MB --collective-record {escape(written or one)}"
         lines += wrap(f"next: {keep}price the collectives of a trace with it: {use}", style.width, rest="  ")
-    chosen = next((band.setting for band in record.best if band.setting), "")
-    if chosen and chosen != DEFAULT_SETTING:
+    chosen = next((band.setting for band in record.best if band.setting not in ("", DEFAULT_SETTING)), "")
+    if chosen:
         says = f"next: try {escape(chosen)} in the job itself, and let `longpole verify` say whether it helped"
         lines += wrap(says, style.width, rest="  ")
     return lines

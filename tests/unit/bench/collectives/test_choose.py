@@ -33,13 +33,13 @@ def test_a_setting_that_is_faster_for_small_ones_only_wins_there_only() -> None:
     bands = choose_best(points)
     crossovers = find_crossovers(bands, fit_points(points, Settings()))
 
-    assert [band.setting for band in bands] == ["NCCL_PROTO=LL", ""]
+    assert [band.setting for band in bands if band.setting] == ["NCCL_PROTO=LL", "default"]
     assert bands[0].from_bytes == SIZES[0]
     assert bands[0].to_bytes < 1_000_000
     assert 1.5 < bands[0].gain_high < 2.2
     (one,) = crossovers
     assert (one.below, one.above) == ("NCCL_PROTO=LL", "default")
-    assert one.between_bytes == (bands[0].to_bytes, bands[1].from_bytes)
+    assert one.between_bytes == (bands[0].to_bytes, bands[-1].from_bytes)
 
 
 def test_a_crossover_lies_where_the_fitted_curves_cross() -> None:
@@ -49,7 +49,7 @@ def test_a_crossover_lies_where_the_fitted_curves_cross() -> None:
     bands = choose_best(points)
     (one,) = find_crossovers(bands, fit_points(points, Settings()))
 
-    assert one.between_bytes == (1 << 18, 1 << 20)
+    assert one.between_bytes == (1 << 18, 1 << 22)  # at 1 MiB they are within 3 % of each other
     assert one.fitted_bytes is not None
     assert abs(one.fitted_bytes - 1_000_000) < 30_000
 
@@ -63,7 +63,18 @@ def test_the_same_twice_names_a_winner_in_few_of_two_hundred() -> None:
             points += _points(setting, 1000 * (place + 1) + seed, 20_000, 100.0, 0.1)
         named += any(band.setting for band in choose_best(points))
 
-    assert named <= 18  # 5 % of 200, and three standard deviations more
+    assert named <= 34  # two families of 5 % of 200, and three standard deviations more
+
+
+def test_where_every_other_setting_is_slower_the_default_is_best() -> None:
+    points = points_of("default", lambda size, n: 1000 + size + n / 10)
+    points += points_of("A=1", lambda size, n: 1500 + 1.5 * size + n / 10)
+    points += points_of("A=2", lambda size, n: 2000 + 2 * size + n / 10)
+
+    (band,) = choose_best(points)
+
+    assert band.setting == "default"
+    assert (round(band.gain_low, 2), round(band.gain_high, 2)) == (1.5, 1.5)
 
 
 def test_a_gain_of_a_per_cent_is_no_reason_for_a_setting() -> None:
