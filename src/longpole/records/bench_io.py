@@ -293,7 +293,7 @@ class IoExposure(_Strict):
         interval_ns: 90 % t interval over the pairs.
         overlap_efficiency: 1 - exposed / service, of medians.
         exposed_share: Exposed time over the time between two saves, with its interval, where that time was given.
-        peak_bytes: The most memory that the arm with the save held beyond what it began with, median.
+        peak_bytes: The most memory that the save held, a copy that it keeps between saves included; median.
         evidence: What the pairs are.
         reason: Why, where they are not `measured`.
         correctness: Of the files that were written.

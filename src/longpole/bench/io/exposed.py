@@ -56,6 +56,9 @@ class Saver(Protocol):
     def start(self, state: dict[str, NDArray[Any]], file: Path, bench: Workbench) -> Callable[[], None]:
         """Begin a save; return what waits for its end. The state may change as soon as this returns."""
 
+    def held_bytes(self) -> int:
+        """Return the memory that it keeps between two saves."""
+
 
 class SaveInStep:
     """Saves and syncs before it returns."""
@@ -70,6 +73,10 @@ class SaveInStep:
         bench.formats[self.form].save(file, state)
         bench.disk.sync_file(file)
         return lambda: None
+
+    def held_bytes(self) -> int:
+        """Return nothing: it keeps none."""
+        return 0
 
 
 class SaveInThread:
@@ -105,6 +112,10 @@ class SaveInThread:
                 raise errors[0]
 
         return wait
+
+    def held_bytes(self) -> int:
+        """Return the size of the copy."""
+        return sum(array.nbytes for array in self._staged.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,7 +285,7 @@ class _Run:
         arms.conditions.append({name: found[name] for name in KEPT_CONDITIONS if name in found})
         held = peak.grown_bytes()
         if held is not None:
-            arms.peak_bytes.append(held)
+            arms.peak_bytes.append(held + arms.saver.held_bytes())
         self._change_state()
         arms.failed = arms.failed or self._problem(arms.saver)
         # The change of the state is the step's own work, so it is nobody's.

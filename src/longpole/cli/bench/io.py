@@ -9,6 +9,7 @@ import typer
 
 from longpole.cli import report_options as option
 from longpole.cli.bench import io_options as asked
+from longpole.cli.bench.durations import parse_duration_s
 from longpole.cli.documents import DocumentOutput
 from longpole.cli.progress import Progress
 from longpole.cli.terminal import COLORS, page_width, tell, wants_color, write_text
@@ -74,10 +75,10 @@ def io(
         folder=Path(folder),
         out=Path(out),
         label=label,
-        budget_s=asked.parse_seconds("--budget", budget),
+        budget_s=parse_duration_s("--budget", budget),
         exposed=exposed,
         pairs=asked.parse_whole("--pairs", pairs, least=1, most=1000),
-        every_s=asked.parse_seconds("--every", every),
+        every_s=parse_duration_s("--every", every),
         io_budget=parse_share("--io-budget", io_budget) or 0.0,
     )
     if dry_run:

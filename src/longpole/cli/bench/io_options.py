@@ -9,7 +9,7 @@ import typer
 
 from longpole.bench.io.contents import GRAIN_BYTES
 from longpole.errors import UsageError
-from longpole.units import NS_PER_S, parse_bytes, parse_ns, write_binary_bytes
+from longpole.units import parse_bytes, write_binary_bytes
 
 _RANGE: Final = re.compile(r"(?P<low>[^.,]+)\.\.(?P<high>[^x,]+)(?:x(?P<factor>\d{1,3}))?")
 _FACTOR: Final = 4
@@ -120,18 +120,3 @@ def parse_whole(option: str, text: str, *, least: int, most: int = 1_000_000) ->
         msg = f"{option}: expected a whole number from {least} to {most:,}; found {text!r}"
         raise UsageError(msg)
     return int(plain)
-
-
-def parse_seconds(option: str, text: str | None) -> float | None:
-    """Read a time with its unit, in seconds; None where it was not given.
-
-    Raises:
-        UsageError: It is none, or 0.
-    """
-    if text is None:
-        return None
-    dur_ns = parse_ns(text)
-    if not dur_ns:
-        msg = f"{option}: expected a time with its unit, such as 90s or 500ms; found {text!r}"
-        raise UsageError(msg)
-    return dur_ns / NS_PER_S

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 from longpole.records.ledger import Unknown
 from longpole.report.escape import escape
 from longpole.report.text.layout import Style, pad, wrap
-from longpole.report.text.page import NARROWEST
 from longpole.units import format_bytes, format_count, format_ns, write_binary_bytes
 
 if TYPE_CHECKING:
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
 
     from longpole.records.bench_io import BenchIo, IoCase, IoDecision, IoExposure, IoFigure, IoModel, IoPath
 
+_NARROWEST: Final = 76
 _NAME: Final = 24
 _TIME: Final = 10
 _RATE: Final = 11
@@ -35,14 +35,14 @@ def render_bench_io(record: BenchIo, *, width: int, color: bool, written: str = 
 
     Args:
         record: What was measured.
-        width: Columns of a line; below 60 it is 60.
+        width: Columns of a line; below 76 it is 76, what its tables take.
         color: Whether to use SGR sequences.
         written: Where the record is; empty where that is not to be said.
 
     Returns:
         Lines of at most that many columns, each with its line end. Everything that comes from a record is escaped.
     """
-    style = Style(max(width, NARROWEST), color)
+    style = Style(max(width, _NARROWEST), color)
     sections = [
         _verdict(record, style),
         _decisions(record, style),
@@ -61,7 +61,7 @@ def _verdict(record: BenchIo, style: Style) -> list[str]:
     workload, storage = record.workload, record.storage
     title = _TITLES[record.status]
     why = record.failure or _why(record)
-    said = f"{why}" if why else f"{len(record.paths)} paths, every byte of every sample checked"
+    said = f"{why}" if why else f"{format_count(len(record.paths), 'path')}, every byte of every sample checked"
     lines = wrap(escape(said), style.width, first=f"{title}  ", rest="  ", max_lines=_LINES)
     paint = style.verdict if record.status == "measured" else style.alarm
     lines[0] = paint(title) + lines[0][len(title) :]
@@ -105,7 +105,9 @@ def _decisions(record: BenchIo, style: Style) -> list[str]:
     """Write the decision table: evidence boundary, correctness, then what follows for each object."""
     check = record.correctness
     words = {"passed": "passed", "differs": "DIFFERS", "failed": "FAILED", "not_run": "not run"}
-    says = check.says or f"names, types, shapes and every byte of {check.samples:,} samples, also in another process"
+    reloaded = any(path.operation == "load" and path.format != "files" for path in record.paths)
+    says = check.says or f"names, types, shapes and every byte of {format_count(check.samples, 'sample')}"
+    says += ", also in another process" if reloaded and check.status == "passed" else ""
     lines = [style.title("DECISION")]
     lines += _row("evidence", record.evidence, style)
     lines += _row("correctness", f"{words[check.status]}: {says}", style)
@@ -247,7 +249,7 @@ def _exposure(one: IoExposure, style: Style) -> list[str]:
         low, high = (format_ns(end) for end in one.interval_ns)
         text = f"exposed {format_ns(one.estimate_ns)} [{low}, {high}] a save: mean, 90 % t interval over pairs"
         if isinstance(one.peak_bytes, int):
-            text += f"; at most {format_bytes(one.peak_bytes)} of memory more"
+            text += f"; it held up to {format_bytes(one.peak_bytes)} of memory"
         lines += wrap(text, style.width, first="    ", rest="    ")
     return lines
 

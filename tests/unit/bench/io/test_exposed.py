@@ -63,6 +63,9 @@ class WithoutStaging:
         thread.start()
         return thread.join
 
+    def held_bytes(self) -> int:
+        return 0
+
 
 def test_exposed_is_block_and_slowdown_and_drain_in_every_pair(tmp_path: Path) -> None:
     found = measure(tmp_path, [SaveInStep("raw"), SaveInThread("raw")], step_s=0.001)
@@ -90,6 +93,7 @@ def test_a_copy_that_is_staged_first_is_what_it_was(tmp_path: Path) -> None:
     (found,) = measure(tmp_path, [SaveInThread("slow")])
 
     assert (found.evidence, found.correctness.samples) == ("measured", 5)
+    assert isinstance(found.peak_bytes, Unknown) or found.peak_bytes >= SIZE
 
 
 def test_a_save_that_is_not_durable_when_it_is_done_fails(tmp_path: Path) -> None:
