@@ -185,8 +185,25 @@ class TestWithTorch:
 
         assert done.returncode == 0
         assert done.stdout.startswith("loss ")
-        assert "could not be written" in done.stderr
-        assert files_in(tmp_path) == []
+        assert done.stderr.startswith("longpole record: the trace of rank 0 could not be written: ")
+        assert done.stderr.count("longpole record:") == 1
+        assert not (tmp_path / "traces").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [("plain_loop", "torch"), ("hugging_face_trainer", "transformers"), ("lightning_module", "lightning")],
+)
+def test_the_examples_are_recorded_as_they_are(name: str, package: str, root: Path, tmp_path: Path) -> None:
+    pytest.importorskip(package)
+    program = (root / "examples" / "record" / f"{name}.py").read_text(encoding="utf-8")
+
+    done = run(program, tmp_path, recorded=[])
+
+    assert done.returncode == 0, done.stderr
+    assert "longpole record: 5 steps of rank 0 in traces (" in done.stderr
+    assert steps_in(trace_of(tmp_path)) == STEPS
 
 
 def test_a_program_without_torch_runs_and_is_told(tmp_path: Path) -> None:
@@ -209,6 +226,15 @@ def test_the_path_and_the_sitecustomize_that_the_program_sees_are_its_own(tmp_pa
     assert alone.stdout.startswith("customized\n")
     seen = done.stdout.removeprefix("customized\n")  # by the Python that Longpole itself runs on
     assert (done.returncode, seen, done.stderr) == (0, alone.stdout, alone.stderr)
+
+
+def test_the_commands_own_options_are_its_own(tmp_path: Path) -> None:
+    shown = [sys.executable, "-c", "import sys; print(sys.argv[1:])", "--debug", "--help", "--", "-q"]
+    command = [sys.executable, "-m", "longpole", "record", "-q", "--", *shown]
+
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+
+    assert (done.returncode, done.stdout) == (0, "['--debug', '--help', '--', '-q']\n")
 
 
 def test_a_broken_pipe_ends_the_program_as_it_would_without_us(tmp_path: Path) -> None:

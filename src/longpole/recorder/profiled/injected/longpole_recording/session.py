@@ -116,6 +116,7 @@ class Session:
             return
         rank = window.rank
         if window.failure is not None:
+            remove_if_empty(self._request.out)
             say(f"the trace of rank {rank} could not be written: {window.failure}")
         elif window.path is None:
             self._tell_nothing(f"{reason} before a step was recorded")

@@ -43,7 +43,7 @@ def keep_trace(export: Callable[[str], object], folder: str, rank: int, unfinish
             _copy(source, sink, unfinished)
         return _name(packed, home, rank)
     finally:
-        for path in (raw, packed):
+        for path in (raw, raw.with_name(f"{raw.name}.tmp"), packed):  # the profiler writes the second one first
             with contextlib.suppress(OSError):
                 path.unlink()
 
