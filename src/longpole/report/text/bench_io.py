@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from longpole.records.bench_io import BenchIo, IoCase, IoDecision, IoExposure, IoFigure, IoModel, IoPath
 
-_NARROWEST: Final = 76
+_NARROWEST: Final = 80
 _NAME: Final = 24
 _TIME: Final = 10
 _RATE: Final = 11
@@ -35,7 +35,7 @@ def render_bench_io(record: BenchIo, *, width: int, color: bool, written: str = 
 
     Args:
         record: What was measured.
-        width: Columns of a line; below 76 it is 76, what its tables take.
+        width: Columns of a line; below 80 it is 80, what its tables take.
         color: Whether to use SGR sequences.
         written: Where the record is; empty where that is not to be said.
 
