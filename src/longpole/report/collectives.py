@@ -187,7 +187,7 @@ def _entry(part: _Part, digests: Sequence[RankDigest], dtype: str) -> Collective
 _NO_SIZES: Final = Unknown("sizes are not recorded", ["collective metadata (torch 2.4 or later)"])
 _NO_MODEL: Final = Unknown(
     "too few sizes for a fit, and no shipped fit for this device, kind and number of ranks of one node",
-    ["a record of nccl-tests or of longpole bench collectives: --collective-record FILE"],
+    [],
 )
 
 
