@@ -57,7 +57,7 @@ def render_bench_run(answer: BenchRunAnswer, *, width: int, color: bool) -> str:
         _render_who(record, style),
         _render_failure(answer, style),
         _render_figures(record, spread, style),
-        _render_parts("stages", "outermost spans; the residual is what lies between them", spread.stages, style),
+        _render_parts("stages", "outermost spans", spread.stages, style),
         _render_parts("objects", "exposed, as in the ledger", spread.objects, style),
         _render_disturbed(answer, style),
         _render_next(answer, style),
@@ -152,7 +152,7 @@ def _render_parts(title: str, what: str, parts: Sequence[StageSpread], style: St
     shares = spread_percent([part.mean_ns for part in parts], whole_ns)
     longest = max(part.mean_ns for part in parts) or 1
     room = max(len(time) for time in times)
-    lines = [style.title(title, f"mean of a unit in {scale.unit}, {what}")]
+    lines = [style.title(title, f"mean of a unit in {scale.unit}: {what}")]
     for part, time, share in list(zip(parts, times, shares, strict=True))[:_STAGES]:
         name = pad(shorten(escape(part.name), _NAME_WIDTH), _NAME_WIDTH)
         spread = f"± {_share(part.cv_share)}" if part.cv_share is not None else ""
