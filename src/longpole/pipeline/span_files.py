@@ -90,13 +90,12 @@ def read_span_files(file: TraceFile, settings: Settings) -> list[Timeline]:
     processes, refused = [], []
     for part in (file, *file.beside):
         try:
-            processes.append(decode(part.path, part.shown, settings, part.member))
+            processes.append(decode(part.path, part.shown, settings, part.member, size_bytes=part.size_bytes))
         except InputError as error:
             refused.append((part, error))
     if not processes:
         raise refused[0][1]
-    size_bytes = sum(part.size_bytes for part in (file, *file.beside))
-    timelines = lower(processes, size_bytes, settings)
+    timelines = lower(processes, settings)
     if not timelines:
         found = "no unit, span or collective in it: the process recorded nothing, or was killed before its first flush"
         raise InputError.at(file.shown, None, found, "Run it for a few units more")

@@ -59,12 +59,21 @@ class GroupArrivals(msgspec.Struct):
     still_open: list[OpenOperation] = []
 
 
+class ProcessFile(msgspec.Struct):
+    """The file of a process that worked for the main one: its path, size as stored, lines, and those left out."""
+
+    path: str
+    size_bytes: int
+    lines: int
+    left_out: int
+
+
 class ProgramRecord(msgspec.Struct):
     """What the program itself says of one rank.
 
     Attributes:
         item_kind: What items count, empty where not said.
-        processes: How many processes of the rank wrote files.
+        beside: Files of the processes that worked for the main one.
         closed: The main process ended in order.
         last_ns: The last time that the main process's file names, in ns since the file's base time.
         whole: No line of the main process is known to be lost.
@@ -73,7 +82,7 @@ class ProgramRecord(msgspec.Struct):
     """
 
     item_kind: str = ""
-    processes: int = 1
+    beside: list[ProcessFile] = []
     closed: bool = False
     last_ns: int = 0
     whole: bool = True

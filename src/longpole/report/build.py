@@ -261,6 +261,12 @@ def run_summary(digests: list[RankDigest], selection: SelectionEntry) -> RunSumm
         sources=[
             SourceEntry(d.path, d.format, d.format_version, d.size_bytes, d.n_events, d.n_skipped, d.n_repaired)
             for d in digests
+        ]
+        + [
+            SourceEntry(one.path, d.format, d.format_version, one.size_bytes, one.lines, one.left_out, 0)
+            for d in digests
+            if d.program is not None
+            for one in d.program.beside
         ],
         environment=_environment(digests),
         selection=selection,

@@ -28,6 +28,7 @@ class Process:
         first_ns: When it began to record, on its own clock.
         last_ns: The last time that any of its lines names.
         is_cut: The file ends inside a line, or the packed stream does.
+        size_bytes: Of the file, as stored.
     """
 
     path: str
@@ -35,6 +36,17 @@ class Process:
     first_ns: int
     last_ns: int
     is_cut: bool
+    size_bytes: int = 0
+
+    @property
+    def n_lines(self) -> int:
+        """How many lines could be used, the header among them."""
+        return 1 + sum(len(numbers) for numbers in self.file.numbers.values())
+
+    @property
+    def n_left_out(self) -> int:
+        """How many lines could not."""
+        return self.file.damaged_lines + sum(self.file.unknown_lines.values())
 
     def epoch_ns(self, time_ns: int) -> int:
         """Return the time since the epoch of a time on the process's clock."""
@@ -42,7 +54,7 @@ class Process:
         return time_ns - header.clock_ns + header.epoch_ns
 
 
-def decode(path: Path, shown: str, settings: Settings, member: str | None = None) -> Process:
+def decode(path: Path, shown: str, settings: Settings, member: str | None = None, *, size_bytes: int = 0) -> Process:
     """Read one file.
 
     Args:
@@ -50,6 +62,7 @@ def decode(path: Path, shown: str, settings: Settings, member: str | None = None
         shown: What reports call it.
         settings: Bounds of archives.
         member: Which member of an archive.
+        size_bytes: Its size as stored.
 
     Raises:
         InputError: It cannot be read, or its version is not known.
@@ -58,19 +71,21 @@ def decode(path: Path, shown: str, settings: Settings, member: str | None = None
     with open_stream(path, settings, member=member) as stream:
         data = b"".join(stream.blocks(_BLOCK_BYTES))
         damaged = stream.damage is not None
-    return process_of(decode_span_file(data, shown), damaged=damaged)
+    return process_of(decode_span_file(data, shown), size_bytes=size_bytes, damaged=damaged)
 
 
-def process_of(file: SpanFile, *, damaged: bool = False) -> Process:
+def process_of(file: SpanFile, *, size_bytes: int = 0, damaged: bool = False) -> Process:
     """Return what a file says of its process.
 
     Args:
         file: Its lines.
+        size_bytes: Its size as stored.
         damaged: The packed stream that it came from broke off.
     """
     first_ns = min(file.header.clock_ns, TIME_MAX_NS)
     last_ns = max((time_ns for time_ns in _times(file) if time_ns <= TIME_MAX_NS), default=first_ns)
-    return Process(file.path, file, first_ns, max(first_ns, last_ns), damaged or file.cut_at_byte is not None)
+    is_cut = damaged or file.cut_at_byte is not None
+    return Process(file.path, file, first_ns, max(first_ns, last_ns), is_cut, size_bytes)
 
 
 def _times(file: SpanFile) -> Iterator[int]:

@@ -19,7 +19,7 @@ from longpole.readers.recorder.processes import Member, Record, records_of
 from longpole.readers.recorder.queues import queue_uses
 from longpole.readers.recorder.rows import DeviceRow, HostRow, Rows, shown
 from longpole.records.credentials import redact
-from longpole.records.program import ProgramRecord
+from longpole.records.program import ProcessFile, ProgramRecord
 from longpole.records.span_file import DeviceLine, SpanLine, UnitLine
 from longpole.timeline.columns import NONE_ID, Kind
 from longpole.timeline.placing import strays
@@ -40,19 +40,17 @@ _STREAM_MAX: Final = 1 << 62
 _DEVICE_MAX: Final = 1 << 31
 
 
-def lower(processes: Sequence[Process], size_bytes: int, settings: Settings) -> list[Timeline]:
+def lower(processes: Sequence[Process], settings: Settings) -> list[Timeline]:
     """Build the timelines of the ranks that some processes of one host make up.
 
     Args:
         processes: What each wrote, at least one.
-        size_bytes: Of all files, as stored.
         settings: Thresholds of placing.
 
     Returns:
         One timeline for each run of a rank; a job that was started again in the same folder makes two of one rank.
     """
-    records = records_of(list(processes))
-    made = (_timeline(record, size_bytes // len(records), settings) for record in records)
+    made = (_timeline(record, settings) for record in records_of(list(processes)))
     return [timeline for timeline in made if len(timeline.host) or len(timeline.device)]
 
 
@@ -64,7 +62,7 @@ class _Unit:
     items: int
 
 
-def _timeline(record: Record, size_bytes: int, settings: Settings) -> Timeline:
+def _timeline(record: Record, settings: Settings) -> Timeline:
     rows = Rows()
     units: list[_Unit] = []
     main = record.main
@@ -80,7 +78,7 @@ def _timeline(record: Record, size_bytes: int, settings: Settings) -> Timeline:
     order = np.argsort(unit_rows)
     program = ProgramRecord(
         item_kind=shown(header.item_kind),
-        processes=len(record.members),
+        beside=[_beside(member.process) for member in record.members[1:]],
         closed=main.file.close is not None,
         last_ns=main.last_ns,
         whole=not (main.file.lost or main.file.damaged_lines),
@@ -89,7 +87,7 @@ def _timeline(record: Record, size_bytes: int, settings: Settings) -> Timeline:
     )
     return Timeline(
         identity=Identity(record.rank, record.rank_assumed, _world_size(record), shown(header.host)),
-        source=_source(record, size_bytes),
+        source=_source(main),
         base_ns=main.epoch_ns(0),
         names=tuple(rows.names),
         tracks=tuple(rows.tracks),
@@ -195,17 +193,20 @@ def _world_size(record: Record) -> int | None:
     return 1 if said is None and record.main.file.rank is None and not record.rank_assumed else said
 
 
-def _source(record: Record, size_bytes: int) -> Source:
-    files = [member.process.file for member in record.members]
+def _source(main: Process) -> Source:
     return Source(
-        path=record.main.path,
+        path=main.path,
         format=FORMAT,
         version=_VERSION,
-        size_bytes=size_bytes,
-        n_events=sum(1 + sum(len(numbers) for numbers in file.numbers.values()) for file in files),
-        n_skipped=sum(file.damaged_lines + sum(file.unknown_lines.values()) for file in files),
+        size_bytes=main.size_bytes,
+        n_events=main.n_lines,
+        n_skipped=main.n_left_out,
         n_repaired=0,
     )
+
+
+def _beside(process: Process) -> ProcessFile:
+    return ProcessFile(process.path, process.size_bytes, process.n_lines, process.n_left_out)
 
 
 def _environment(written: dict[str, Any], program: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from longpole.errors import InputError, NotATraceError
 from longpole.pipeline.reading import ReportOptions
 from longpole.pipeline.report import build_report
-from tests.span_files import MS, SpanScript, report_of, timelines
+from tests.span_scripts import MS, SpanScript, report_of, timelines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +65,7 @@ def test_wherever_a_file_is_cut_it_is_read_or_refused_for_want_of_a_line(cut: in
     path.write_bytes(whole[:cut])
 
     if cut < len(whole.splitlines(keepends=True)[1]) + whole.index(b"\n") + 1:  # no line behind the header is whole
-        with pytest.raises(InputError, match="header|recorded nothing|empty file"):
+        with pytest.raises(InputError, match=r"header|recorded nothing|empty file"):
             report_of(path)
     else:
         assert report_of(path).ranks[0].recorded_ns > 0

@@ -10,7 +10,7 @@ from longpole.digest.digest import Selection, digest
 from longpole.records.ledger import Unknown
 from longpole.settings import Settings
 from longpole.vocabulary.matcher import Vocabulary
-from tests.span_files import MS, SpanScript, timelines
+from tests.span_scripts import MS, SpanScript, timelines
 
 if TYPE_CHECKING:
     from longpole.digest.rank_digest import RankDigest, UnitDigest

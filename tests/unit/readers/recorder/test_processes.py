@@ -9,7 +9,7 @@ import pytest
 from longpole.errors import UsageError
 from longpole.pipeline.discover import find_traces
 from longpole.settings import Settings
-from tests.span_files import EPOCH_NS, MS, SpanScript, report_of, timelines
+from tests.span_scripts import EPOCH_NS, MS, SpanScript, report_of, timelines
 
 if TYPE_CHECKING:
     from pathlib import Path

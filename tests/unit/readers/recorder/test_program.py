@@ -13,7 +13,7 @@ from longpole.pipeline.run_records import make_record
 from longpole.records.ledger import Unknown
 from longpole.report.program import never_entered
 from longpole.settings import Settings
-from tests.span_files import BOOT_NS, EPOCH_NS, MS, SpanScript, report_of
+from tests.span_scripts import BOOT_NS, EPOCH_NS, MS, SpanScript, report_of
 
 if TYPE_CHECKING:
     from pathlib import Path
