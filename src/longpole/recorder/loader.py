@@ -22,6 +22,7 @@ Items: TypeAlias = "int | Callable[[Any], int] | None"
 
 NEXT_NAME: Final = "input.next"
 WORK_NAME: Final = "input.load"
+START_NAME: Final = "input.start_workers"
 _END: Final = object()
 
 
@@ -115,7 +116,8 @@ def _start_iterating(source: Any) -> Iterator[Any]:
     before = source.worker_init_fn
     source.worker_init_fn = InWorker(before)
     try:
-        return iter(source)
+        with Stage(START_NAME, object="input", stage="input", waits=True):
+            return iter(source)
     finally:
         source.worker_init_fn = before
 

@@ -57,11 +57,12 @@ def _on_main(scene: Scene) -> list[Suspect]:
         cause, how = "checkpoint_blocking", "nothing runs while it saves"
     units = sorted({name for view in views for name in _units(view, times[view.place])}, key=scene.units.index)
     who = of_ranks(scene, views)
+    what = "checkpoint" if any(view.names_where(view.activity == "checkpoint_save") for view in views) else "writing"
     return [
         Suspect(
             cause=cause,
             ranks=[view.rank for view in views],
-            says=f"{who}checkpoint ({some_names(names)}): {{cost}}; {how}, in {len(units)} of {len(scene.units)} units",
+            says=f"{who}{what} ({some_names(names)}): {{cost}}; {how}, in {len(units)} of {len(scene.units)} units",
             evidence=[
                 Evidence("saving_ns_per_unit", per_unit[view.place], longest(view, times[view.place]))
                 for view in views[:4]

@@ -9,7 +9,7 @@ from longpole.readers.container import open_stream
 from longpole.records.span_file_read import SpanFile, decode_span_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from longpole.settings import Settings
@@ -25,7 +25,8 @@ class Process:
     Attributes:
         path: The file, as it was given.
         file: Its lines.
-        first_ns: When it began to record, on its own clock.
+        first_ns: The first time that any line names, on the process's clock: the header is written with the first
+            flush, behind the first spans.
         last_ns: The last time that any of its lines names.
         is_cut: The file ends inside a line, or the packed stream does.
         size_bytes: Of the file, as stored.
@@ -82,19 +83,19 @@ def process_of(file: SpanFile, *, size_bytes: int = 0, damaged: bool = False) ->
         size_bytes: Its size as stored.
         damaged: The packed stream that it came from broke off.
     """
-    first_ns = min(file.header.clock_ns, TIME_MAX_NS)
-    last_ns = max((time_ns for time_ns in _times(file) if time_ns <= TIME_MAX_NS), default=first_ns)
+    header_ns = min(file.header.clock_ns, TIME_MAX_NS)
+    times = [pair for pair in _times(file) if pair[1] <= TIME_MAX_NS]
+    first_ns = min((start_ns for start_ns, _ in times), default=header_ns)
+    last_ns = max((end_ns for _, end_ns in times), default=header_ns)
     is_cut = damaged or file.cut_at_byte is not None
-    return Process(file.path, file, first_ns, max(first_ns, last_ns), is_cut, size_bytes)
+    return Process(file.path, file, first_ns, last_ns, is_cut, size_bytes)
 
 
-def _times(file: SpanFile) -> Iterator[int]:
-    spans: Iterable[tuple[int, int]] = (
-        (line.s, line.d) for lines in (file.units, file.spans, file.devices) for line in lines
-    )
-    yield from (start_ns + dur_ns for start_ns, dur_ns in spans)
-    yield from (mark.s for mark in file.collectives)
-    yield from (sample.s for sample in file.queues)
-    yield from (clock.clock_ns for clock in file.clocks)
+def _times(file: SpanFile) -> Iterator[tuple[int, int]]:
+    yield file.header.clock_ns, file.header.clock_ns
+    yield from ((line.s, line.s + line.d) for lines in (file.units, file.spans, file.devices) for line in lines)
+    yield from ((mark.s, mark.s) for mark in file.collectives)
+    yield from ((sample.s, sample.s) for sample in file.queues)
+    yield from ((clock.clock_ns, clock.clock_ns) for clock in file.clocks)
     if file.close is not None:
-        yield file.close.clock_ns
+        yield file.close.clock_ns, file.close.clock_ns

@@ -83,6 +83,16 @@ def test_a_child_with_units_works_for_its_parent() -> None:
     assert len(made[0].told.units) == 5
 
 
+def test_a_worker_whose_header_was_written_behind_its_spans_ran_when_they_did() -> None:
+    """The header comes with the first flush: the worker's at 90 ms, when the main process has long ended."""
+    loads = SpanScript(at=90, pid=11, rank=None, role="loader_worker", worker=0, parent_pid=10)
+    loads.span("load", 0, 9, "input")
+
+    made = timelines(loop(rank=None), loads)
+
+    assert [processes_of(t) for t in made] == [[10, 11]]
+
+
 def test_a_program_that_knows_no_rank_is_a_job_of_one() -> None:
     (timeline,) = timelines(loop(rank=None, world_size=None))
 
