@@ -99,7 +99,8 @@ class Rows:
         """Return the host's table, and the place in it of each row."""
         columns = _columns(self.host, len(HostRow._fields))
         start_ns, end_ns, name, track, kind, line = columns
-        order = np.lexsort((line, -end_ns, start_ns, track))
+        # Spans stand in the order in which they ended: of two with the same times the later line is the outer one.
+        order = np.lexsort((-line, -end_ns, start_ns, track))
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
         none = np.full(len(order), NONE_ID, np.int64)

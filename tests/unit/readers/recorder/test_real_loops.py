@@ -85,6 +85,7 @@ def about(truth_ns: int) -> object:
     return pytest.approx(truth_ns, rel=TOLERANCE)
 
 
+@pytest.mark.slow
 def test_a_loop_that_loads_its_own_batches(tmp_path: Path) -> None:
     told = run(tmp_path, "loader_bound", "0")
 
