@@ -35,8 +35,8 @@ def main(folder: Path, write_s: float) -> None:
     batch = torch.randn(64, 256)
     with record.writer(save, capacity=2, name="checkpoint writer") as writer:
         for step in range(STEPS):
-            with watch.time("unit"), record.unit(step):
-                with watch.time("compute"), record.stage("train", object="compute"):
+            with watch.time("unit", record.unit(step)):
+                with watch.time("compute", record.stage("train", object="compute")):
                     until = time.perf_counter() + COMPUTE_S
                     while time.perf_counter() < until:
                         with torch.no_grad():

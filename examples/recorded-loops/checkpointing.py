@@ -27,13 +27,13 @@ def main(folder: Path) -> None:
     model = torch.nn.Linear(256, 256)
     batch = torch.randn(64, 256)
     for step in range(STEPS):
-        with watch.time("unit"), record.unit(step):
-            with watch.time("compute"), record.stage("train", object="compute"):
+        with watch.time("unit", record.unit(step)):
+            with watch.time("compute", record.stage("train", object="compute")):
                 until = time.perf_counter() + COMPUTE_S
                 while time.perf_counter() < until:
                     model(batch).sum().backward()
             if step % EVERY == EVERY - 1:
-                with watch.time("save"), record.checkpoint():
+                with watch.time("save", record.checkpoint()):
                     torch.save(model.state_dict(), folder / "model.pt")
                     time.sleep(EXTRA_S)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from stopwatch import Stopwatch
@@ -17,10 +18,39 @@ from torch.utils.data import DataLoader, Dataset
 
 from longpole import record
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 STEPS = 20
 BATCH = 2
 LOAD_S = 0.008
 COMPUTE_S = 0.004
+
+
+class WatchedLoader(DataLoader):
+    """A loader that stamps how long it is asked for batches, inside of what the recorder times."""
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        start_ns = time.perf_counter_ns()
+        batches = super().__iter__()
+        end_ns = time.perf_counter_ns()
+        self.dataset.watch.note("asked", start_ns, start_ns, end_ns, end_ns)
+        return Asked(batches, self.dataset.watch)
+
+
+class Asked:
+    """The batches, each stamped while it is waited for."""
+
+    def __init__(self, batches: Iterator[torch.Tensor], watch: Stopwatch) -> None:
+        self.batches = batches
+        self.watch = watch
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        return self
+
+    def __next__(self) -> torch.Tensor:
+        with self.watch.time("asked"):
+            return next(self.batches)
 
 
 class Samples(Dataset):
@@ -43,13 +73,13 @@ def main(folder: Path, workers: int) -> None:
     torch.set_num_threads(1)
     watch = Stopwatch(folder / "stamps.txt")
     model = torch.nn.Linear(64, 64)
-    loader = record.loader(DataLoader(Samples(watch), batch_size=BATCH, num_workers=workers), items=BATCH)
+    loader = record.loader(WatchedLoader(Samples(watch), batch_size=BATCH, num_workers=workers), items=BATCH)
     batches = iter(loader)
     for step in range(STEPS):
-        with watch.time("unit"), record.unit(step, items=BATCH):
+        with watch.time("unit", record.unit(step, items=BATCH)):
             with watch.time("next"):
                 batch = next(batches)
-            with watch.time("compute"), record.stage("train", object="compute", stage="forward"):
+            with watch.time("compute", record.stage("train", object="compute", stage="forward")):
                 compute(model, batch)
 
 

@@ -22,13 +22,13 @@ def main(folder: Path) -> None:
     """Train for some steps, recorded and stamped."""
     watch = Stopwatch(folder / "stamps.txt")
     for step in range(STEPS):
-        with watch.time("unit"), record.unit(step):
-            with watch.time("batch"), record.stage("next batch"):
+        with watch.time("unit", record.unit(step)):
+            with watch.time("batch", record.stage("next batch")):
                 time.sleep(0.004)
-            with watch.time("train"), record.stage("train_step", object="compute"):
+            with watch.time("train", record.stage("train_step", object="compute")):
                 time.sleep(0.012)
             if step % 2:
-                with watch.time("save"), record.stage("save_checkpoint"):
+                with watch.time("save", record.stage("save_checkpoint")):
                     time.sleep(0.008)
 
 

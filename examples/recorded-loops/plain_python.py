@@ -20,14 +20,14 @@ def main(folder: Path) -> None:
     """Serve some requests, recorded and stamped."""
     watch = Stopwatch(folder / "stamps.txt")
     for request in range(REQUESTS):
-        with watch.time("unit"), record.unit(request, name="request", items=1):
-            with watch.time("read"), record.stage("read", object="input"):
+        with watch.time("unit", record.unit(request, name="request", items=1)):
+            with watch.time("read", record.stage("read", object="input")):
                 time.sleep(0.009)
-            with watch.time("work"), record.stage("work", object="compute"):
+            with watch.time("work", record.stage("work", object="compute")):
                 until = time.perf_counter() + 0.005
                 while time.perf_counter() < until:
                     pass
-            with watch.time("answer"), record.stage("answer", object="output"):
+            with watch.time("answer", record.stage("answer", object="output")):
                 time.sleep(0.003)
 
 

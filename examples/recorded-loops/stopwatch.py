@@ -1,22 +1,21 @@
 """Time stamps of the loops' own, to compare a report with: what was measured where, by nothing of Longpole.
 
-Each stamp is one line `process what start_ns end_ns` of a file that all processes append to; `truth` reads it.
+Each stamp is one line `what outer_start inner_start inner_end outer_end` (ns) of a file that all processes append to.
+The recorder's span lies between the outer and the inner times, whatever the machine is busy with meanwhile.
+
+    python stopwatch.py FOLDER/stamps.txt
 """
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-Span = tuple[int, int]
 
 
 class Stopwatch:
@@ -26,51 +25,29 @@ class Stopwatch:
         self.path = path
 
     @contextmanager
-    def time(self, what: str) -> Iterator[None]:
-        """Stamp a piece of the program."""
-        start_ns = time.perf_counter_ns()
-        try:
+    def time(self, what: str, span: AbstractContextManager[Any] | None = None) -> Iterator[None]:
+        """Stamp a piece of the program outside and inside a span of the recorder; without one both are alike."""
+        outer_ns = time.perf_counter_ns()
+        with span or nullcontext():
+            start_ns = time.perf_counter_ns()
             yield
-        finally:
-            line = f"{os.getpid()} {what} {start_ns} {time.perf_counter_ns()}\n"
-            with self.path.open("ab", buffering=0) as file:
-                file.write(line.encode())
+            end_ns = time.perf_counter_ns()
+        self.note(what, outer_ns, start_ns, end_ns, time.perf_counter_ns())
 
-
-def read_stamps(path: Path) -> dict[str, list[Span]]:
-    """Return the spans by what was timed."""
-    stamps: dict[str, list[Span]] = {}
-    for line in path.read_text().splitlines():
-        _, what, start, end = line.split()
-        stamps.setdefault(what, []).append((int(start), int(end)))
-    return stamps
-
-
-def union(spans: list[Span]) -> list[Span]:
-    """Merge spans that touch or overlap."""
-    merged: list[Span] = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
-        else:
-            merged.append((start, end))
-    return merged
-
-
-def common_ns(one: list[Span], other: list[Span]) -> int:
-    """Return for how long two things went on at once, in ns."""
-    return sum(
-        max(min(end, other_end) - max(start, other_start), 0)
-        for start, end in union(one)
-        for other_start, other_end in union(other)
-    )
-
-
-def total_ns(spans: list[Span]) -> int:
-    """Return how long something went on, in ns."""
-    return sum(end - start for start, end in union(spans))
+    def note(self, what: str, *times_ns: int) -> None:
+        """Write one stamp."""
+        line = f"{what} {' '.join(map(str, times_ns))}\n"
+        with self.path.open("ab", buffering=0) as file:
+            file.write(line.encode())
 
 
 if __name__ == "__main__":
-    for name, found in sorted(read_stamps(Path(sys.argv[1])).items()):
-        print(json.dumps({"what": name, "times": len(found), "ms": total_ns(found) / 1e6}))
+    total_ns: dict[str, list[int]] = {}
+    for line in Path(sys.argv[1]).read_text().splitlines():
+        what, outer, start, end, last = line.split()
+        sums = total_ns.setdefault(what, [0, 0, 0])
+        sums[0] += 1
+        sums[1] += int(end) - int(start)
+        sums[2] += int(last) - int(outer)
+    for what, (times, inner_ns, outer_ns) in sorted(total_ns.items()):
+        print(f"{what:<10} {times:>4} times {inner_ns / 1e6:>10.3f} ms, with the recorder {outer_ns / 1e6:>10.3f} ms")

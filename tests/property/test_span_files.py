@@ -84,8 +84,8 @@ def by_looking(spans: list[Drawn]) -> Counter[str]:
     charged: Counter[str] = Counter()
     for ms in range(LENGTH):
         open_now = [one for one in spans if one.start <= ms < one.end]
-        own = [one for one in open_now if one.thread == 1 and one.object != ""]
-        innermost = max(own, key=spans.index).object if own else "host"
+        own = [one.object for one in open_now if one.thread == 1 and one.object != ""]
+        innermost = own[-1] if own else "host"  # spans are drawn from the outside in
         reduces = any(one.object == "marks" for one in open_now)
         if innermost == "compute":
             charged["compute"] += 1

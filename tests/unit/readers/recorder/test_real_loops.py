@@ -1,7 +1,8 @@
 """Real programs under the real recorder: the ledger against what the programs' own time stamps say, within 3 %.
 
-The programs are those of examples/recorded-loops. Nothing is said about how long anything takes: only that the ledger
-and the stamps, which were taken beside each other, agree.
+The programs are those of examples/recorded-loops. They stamp the time outside and inside of each span of the recorder:
+the ledger lies between the two, however busy the machine is. Where only one side can be stamped (the inside of the
+recorder's own writer and of its workers), 3 % is of the units' time.
 """
 
 from __future__ import annotations
@@ -28,19 +29,32 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Told:
-    """What a program's stamps say, and what the report does."""
+    """What a program's stamps say, and what the report does.
 
-    stamps: dict[str, list[Span]]
+    Attributes:
+        inner, outer: Spans by what was stamped, inside and outside of the recorder's.
+        report: The report on its files.
+    """
+
+    inner: dict[str, list[Span]]
+    outer: dict[str, list[Span]]
     report: Report
 
-    def total_ns(self, what: str) -> int:
-        return sum(end - start for start, end in union(self.stamps[what]))
+    def assert_exposed(self, name: str, inside: str, outside: str = "") -> None:
+        """Assert that the ledger charges an object with what was stamped."""
+        low_ns, high_ns = total_ns(self.inner[inside]), total_ns(self.outer[outside or inside])
+        assert low_ns * (1 - TOLERANCE) <= self.exposed_ns(name) <= high_ns * (1 + TOLERANCE), name
+
+    def assert_near(self, found_ns: int, truth_ns: int) -> None:
+        """Assert that a figure is what was stamped, but for 3 % of the units' time."""
+        assert abs(found_ns - truth_ns) <= TOLERANCE * total_ns(self.outer["unit"])
 
     def common_ns(self, one: str, other: str) -> int:
+        """Return for how long two things went on at once."""
         return sum(
             max(min(end, other_end) - max(start, other_start), 0)
-            for start, end in union(self.stamps[one])
-            for other_start, other_end in union(self.stamps[other])
+            for start, end in union(self.inner[one])
+            for other_start, other_end in union(self.inner[other])
         )
 
     def exposed_ns(self, name: str) -> int:
@@ -53,6 +67,10 @@ class Told:
 
     def long_pole(self) -> str:
         return next(found.cause for found in self.report.findings if found.id == self.report.long_pole)
+
+
+def total_ns(spans: list[Span]) -> int:
+    return sum(end - start for start, end in union(spans))
 
 
 def union(spans: list[Span]) -> list[Span]:
@@ -70,27 +88,23 @@ def run(folder: Path, program: str, *arguments: str, torch: bool = True) -> Told
     if torch and find_spec("torch") is None:
         pytest.skip("needs PyTorch")
     subprocess.run([sys.executable, str(PROGRAMS / f"{program}.py"), str(folder), *arguments], check=True)
-    stamps: dict[str, list[Span]] = {}
+    told = Told({}, {}, report_of(folder))
     for line in (folder / "stamps.txt").read_text().splitlines():
-        _, what, start, end = line.split()
-        stamps.setdefault(what, []).append((int(start), int(end)))
-    told = Told(stamps, report_of(folder))
+        what, outer_start, start, end, outer_end = line.split()
+        told.inner.setdefault(what, []).append((int(start), int(end)))
+        told.outer.setdefault(what, []).append((int(outer_start), int(outer_end)))
     ledger = told.report.ranks[0].ledger
     assert sum(time.exposed_ns for time in ledger.objects.values()) == ledger.wall_ns
-    assert told.report.unit.count == len(stamps["unit"])
+    assert told.report.unit.count == len(told.inner["unit"])
     return told
-
-
-def about(truth_ns: int) -> object:
-    return pytest.approx(truth_ns, rel=TOLERANCE)
 
 
 @pytest.mark.slow
 def test_a_loop_that_loads_its_own_batches(tmp_path: Path) -> None:
     told = run(tmp_path, "loader_bound", "0")
 
-    assert told.exposed_ns("input") == about(told.total_ns("next"))
-    assert told.exposed_ns("compute") == about(told.total_ns("compute"))
+    told.assert_exposed("input", "asked", "next")
+    told.assert_exposed("compute", "compute")
     assert told.long_pole() == "data_loader"
     assert told.report.unit.items.per_unit == 2
 
@@ -99,9 +113,10 @@ def test_a_loop_that_waits_for_two_workers(tmp_path: Path) -> None:
     """What the workers load while the step computes is hidden service of input: their files say so."""
     told = run(tmp_path, "loader_bound", "2")
 
-    assert told.exposed_ns("input") == about(told.total_ns("next"))
-    assert told.exposed_ns("compute") == about(told.total_ns("compute"))
-    assert told.hidden_ns("input") == about(told.common_ns("load", "compute"))
+    told.assert_exposed("input", "asked", "next")
+    told.assert_exposed("compute", "compute")
+    told.assert_near(told.hidden_ns("input"), told.common_ns("load", "compute"))
+    assert told.hidden_ns("input") > 0
     assert len(told.report.run.sources) == 3
     assert told.long_pole() in ("data_loader", "data_loader_periodic")
 
@@ -109,8 +124,8 @@ def test_a_loop_that_waits_for_two_workers(tmp_path: Path) -> None:
 def test_a_loop_that_stands_still_while_it_saves(tmp_path: Path) -> None:
     told = run(tmp_path, "checkpointing")
 
-    assert told.exposed_ns("output") == about(told.total_ns("save"))
-    assert told.exposed_ns("compute") == about(told.total_ns("compute"))
+    told.assert_exposed("output", "save")
+    told.assert_exposed("compute", "compute")
     assert told.long_pole() == "checkpoint_blocking"
 
 
@@ -118,9 +133,9 @@ def test_a_loop_whose_writer_falls_behind(tmp_path: Path) -> None:
     """The queue of two fills, and the loop waits: back-pressure; what is written under compute stays hidden."""
     told = run(tmp_path, "async_checkpoint", "16")
 
-    assert told.exposed_ns("output") == about(told.total_ns("put"))
-    assert told.exposed_ns("compute") == about(told.total_ns("compute"))
-    assert told.hidden_ns("output") == about(told.common_ns("write", "compute"))
+    told.assert_near(told.exposed_ns("output"), total_ns(told.outer["put"]))
+    told.assert_exposed("compute", "compute")
+    told.assert_near(told.hidden_ns("output"), told.common_ns("write", "compute"))
     assert told.long_pole() == "backpressure"
     (queue,) = told.report.ranks[0].queues
     assert (queue.max_depth, queue.capacity) == (2, 2)
@@ -131,15 +146,16 @@ def test_a_loop_whose_writer_falls_behind(tmp_path: Path) -> None:
 def test_a_loop_whose_writer_keeps_up(tmp_path: Path) -> None:
     told = run(tmp_path, "async_checkpoint", "2")
 
-    assert told.hidden_ns("output") == about(told.common_ns("write", "compute"))
-    assert "backpressure" not in [found.cause for found in told.report.findings]
+    told.assert_near(told.hidden_ns("output"), told.common_ns("write", "compute"))
+    told.assert_exposed("compute", "compute")
+    assert told.hidden_ns("output") > told.exposed_ns("output")
 
 
 def test_a_program_without_a_framework(tmp_path: Path) -> None:
     told = run(tmp_path, "plain_python", torch=False)
 
     for name, what in (("input", "read"), ("compute", "work"), ("output", "answer")):
-        assert told.exposed_ns(name) == about(told.total_ns(what))
+        told.assert_exposed(name, what)
     assert (told.report.unit.kind, told.report.unit.items.kind) == ("request", "request")
     assert told.long_pole() == "data_loader"
 
@@ -148,5 +164,5 @@ def test_a_loop_whose_stages_only_have_names(tmp_path: Path) -> None:
     told = run(tmp_path, "names_only", torch=False)
 
     for name, what in (("input", "batch"), ("compute", "train"), ("output", "save")):
-        assert told.exposed_ns(name) == about(told.total_ns(what))
+        told.assert_exposed(name, what)
     assert {"data_loader", "checkpoint_blocking"} <= {found.cause for found in told.report.findings}
