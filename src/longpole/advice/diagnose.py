@@ -177,7 +177,9 @@ def _nothing_waits(scene: Scene, findings: list[CauseFinding]) -> Diagnosis:
         )
         return Diagnosis(findings, None, why)
     word = unit_word(scene)
-    says = f"the device is the long pole: it works for {share:.0%} of the {word}, and nothing waits for long"
+    on_device = any(row.device != "cpu" for digest in scene.digests for row in digest.rows)
+    what = "the device is the long pole: it works" if on_device else "computing is the long pole: it goes on"
+    says = f"{what} for {share:.0%} of the {word}, and nothing waits for long"
     evidence = [Evidence("computing, share of the unit", share, Place())]
     ranks = [digest.rank for digest in scene.digests]
     pole = CauseFinding(

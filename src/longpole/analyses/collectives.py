@@ -117,6 +117,8 @@ def host_instances(
         book: Meanings of its names.
         compute: When operators ran on the main thread.
         unit_bounds_ns: As above.
+
+    Of one whose call returned at once the issue is known: that is how it is told from one that blocked.
     """
     host = timeline.host
     groups = Groups(timeline)
@@ -131,7 +133,7 @@ def host_instances(
         waited = _awaited(timeline, book)
         shown = covered_before(waited, host.end_ns[rows]) - covered_before(waited, host.start_ns[rows])
         covered = np.where(flies, host.end_ns[rows] - host.start_ns[rows] - shown, covered)
-    for row, covered_ns in zip(rows.tolist(), covered.tolist(), strict=True):
+    for row, covered_ns, in_flight in zip(rows.tolist(), covered.tolist(), flies.tolist(), strict=True):
         code = int(host.name[row])
         span_ns = int(host.start_ns[row]), int(host.end_ns[row])
         said = _Said(book.host(code).kind, (args[row],) if row in args else ())
@@ -141,7 +143,8 @@ def host_instances(
                 peers = (said.args[0].target_rank, said.args[0].source_rank)
                 said.peer = next((peer for peer in peers if peer is not None), -1)
         where = row, 0, int(host.track[row])
-        columns.add(span_ns, NONE_NS, where, said, span_ns[1] - span_ns[0] - covered_ns, -1)
+        issue_ns = span_ns[0] if in_flight else NONE_NS
+        columns.add(span_ns, issue_ns, where, said, span_ns[1] - span_ns[0] - covered_ns, -1)
     return columns.finish(unit_bounds_ns)
 
 

@@ -43,6 +43,14 @@ class OneOff:
     dur_ns: int
 
 
+def _creates_communicator(book: NameBook) -> NDArray[np.bool_]:
+    """Return which names create communicators: `[names]` bool. A wait that a program declares is no such thing."""
+    names = book.object == OBJECT_CODE["collective"]
+    for code in np.flatnonzero(names & book.is_declared).tolist():
+        names[code] = book.host(code).activity == COMMUNICATOR_SETUP
+    return names
+
+
 def setup_rows(timeline: Timeline, book: NameBook, settings: Settings) -> Rows:
     """Find the calls in which a communicator was created although nothing is named so.
 
@@ -105,7 +113,7 @@ def find_one_offs(
     if len(units) < 2:
         return {}
     host = timeline.host
-    by_name = np.flatnonzero(book.object[host.name] == OBJECT_CODE["collective"])
+    by_name = np.flatnonzero(_creates_communicator(book)[host.name])
     compiling = np.flatnonzero(book.call[host.name] == CALL_CODE["compile"])
     kinds = (
         (COMMUNICATOR_SETUP, np.union1d(by_name, setups)),

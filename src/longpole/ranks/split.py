@@ -15,6 +15,7 @@ import numpy as np
 
 from longpole.ranks.clocks import WAITS_FOR_ALL
 from longpole.ranks.matching import WHY_TEXT, Why
+from longpole.timeline.columns import NONE_NS
 from longpole.vocabulary.objects import COLLECTIVE_KINDS
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class WhyNot(IntEnum):
     CLOCKS = 3
     ENDS = 4
     START = 5
+    IN_FLIGHT = 6
 
 
 WHY_NOT_TEXT: Final = {
@@ -55,6 +57,7 @@ WHY_NOT_TEXT: Final = {
     WhyNot.DOES_NOT_WAIT: "operations of this kind do not wait for all members",
     WhyNot.CLOCKS: "the members' clocks cannot be aligned well enough",
     WhyNot.START: "a member waited in it before another one's profiler had started",
+    WhyNot.IN_FLIGHT: "their calls return at once, and when they were done before they were waited for is not recorded",
     WhyNot.ENDS: "members end before the last one begins, or far apart: a wrong match, or clocks that disagree",
 }
 
@@ -113,14 +116,25 @@ def split(
     waits = np.isin(matched.kind, [COLLECTIVE_KINDS.index(name) for name in WAITS_FOR_ALL])
     whole = (matched.why == int(Why.COMPLETE)) & (np.diff(matched.first) > 1)
     pairs = whole & (matched.kind == COLLECTIVE_KINDS.index("send_recv")) & (np.diff(matched.first) == 2)
+    flies = _in_flight(matched, instances)
+    whole &= ~flies
+    pairs &= ~flies
     result.why_not[~waits & ~pairs] = int(WhyNot.DOES_NOT_WAIT)
     result.why_not[~whole] = int(WhyNot.INCOMPLETE)
+    result.why_not[flies] = int(WhyNot.IN_FLIGHT)
     aligned = whole & arrivals.measured & arrivals.ends_after
     _by_ends(result, matched, arrivals, np.flatnonzero(aligned & waits))
     _by_later_start(result, matched, arrivals, np.flatnonzero(pairs & arrivals.measured))
     rest = np.flatnonzero(whole & waits & ~aligned & arrivals.aligned)
     _by_shortest(result, matched, arrivals, rest, settings)
     return result
+
+
+def _in_flight(matched: Matched, instances: Mapping[int, Instances]) -> NDArray[np.bool_]:
+    """Tell which operations end, on some member, with the wait for them: on a thread, with a call that issued them."""
+    on_host = matched.column(instances, "on_device") == 0
+    flies = on_host & (matched.column(instances, "issue_ns") != NONE_NS)
+    return np.logical_or.reduceat(flies, matched.first[:-1])
 
 
 def _on_run_clock(

@@ -124,7 +124,10 @@ class Instances(msgspec.Struct):
 
     @property
     def issue_ns(self) -> NDArray[np.int64]:
-        """Start of the launching call, `[n]` int64 ns since the file's base time; NONE_NS where not known."""
+        """Start of the launching call, `[n]` int64 ns since the file's base time; NONE_NS where not known.
+
+        On a thread of the host it is known only of an operation in flight, which ends with the wait for it.
+        """
         return self.column("issue_ns")
 
     @property

@@ -137,11 +137,14 @@ def never_entered_findings(found: Sequence[NeverEntered], digests: Sequence[Rank
 def _says(one: NeverEntered) -> str:
     place = f"{one.kind} #{one.sequence} of group {one.group}"
     waits = "wait" if len(one.waiting) > 1 else "waits"
-    there = f"{_ranks(one.waiting)} {waits} there since {_clock(one.since_ns)}, {format_ns(one.waited_ns)} in all"
     if one.never:
+        there = f"{_ranks(one.waiting)} {waits} there since {_clock(one.since_ns)}, {format_ns(one.waited_ns)} in all"
         unknown = f"; of {_ranks(one.not_known)} it is not known" if one.not_known else ""
         return f"{_ranks(one.never)} never entered {place}; {there}{unknown}"
-    return f"{there}, in {place}; whether {_ranks(one.not_known)} came is not known: no file, or it ends before that"
+    since = f"{waits} in {place} since {_clock(one.since_ns)}, {format_ns(one.waited_ns)} until their record ends"
+    return (
+        f"{_ranks(one.waiting)} {since}; whether {_ranks(one.not_known)} came is not known: no file, or it ends before"
+    )
 
 
 def _ranks(ranks: Sequence[int]) -> str:

@@ -137,5 +137,38 @@ def test_an_operation_that_was_never_left_lasts_until_the_end_of_the_record(tmp_
     assert row.tail_ns == 70 * MS  # step 1 ends at 20 ms, and the file's last time is 90 ms
 
 
+def in_flight(folder: Path) -> Report:
+    """Two ranks issue an all-reduce at 0 and 6 ms of each step, compute until 8, and wait until 10."""
+    for rank in range(2):
+        script = SpanScript(pid=10 + rank, rank=rank, world_size=2)
+        for k in range(6):
+            script.unit(f"step {k}", 10 * k, 10 * (k + 1))
+            script.collective(10 * k + 6 * rank, 10 * k + 10, seq=k, blocking=False, members=[0, 1])
+            script.span("train", 10 * k, 10 * k + 8, "compute")
+            script.span("all_reduce.wait", 10 * k + 8, 10 * k + 10, "collective", waits=True)
+        script.close(60)
+        script.write(folder / f"{rank}.spans.jsonl")
+    return report_of(folder)
+
+
+def test_a_collective_in_flight_is_matched_and_not_split_for_nobody_knows_when_it_was_done(tmp_path: Path) -> None:
+    report = in_flight(tmp_path)
+
+    (entry,) = report.collectives
+    assert (entry.kind, entry.members_present, entry.split) == ("all_reduce", [0, 1], "unknown")
+    assert isinstance(entry.transfer_ns, Unknown)
+    assert "their calls return at once" in entry.transfer_ns.unknown
+    assert entry.exposed_ns == 2 * 6 * 2 * MS
+    assert report.ledger.objects["collective"].exposed_ns == 2 * MS
+
+
+def test_a_declared_wait_for_a_collective_creates_no_communicator(tmp_path: Path) -> None:
+    report = in_flight(tmp_path)
+
+    assert report.unit.left_out == []
+    assert getattr(report.headline, "says", "").startswith("computing is the long pole: it goes on for 80% of the step")
+    assert "communicator_setup" not in [found.cause for found in report.findings]
+
+
 def test_a_run_without_marks_names_nobody() -> None:
     assert never_entered([]) == []
