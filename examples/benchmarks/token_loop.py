@@ -1,7 +1,7 @@
 """A loop to be measured: units with two stages, each a known amount of arithmetic, and one of them can be made slower.
 
-    longpole bench run --label before -- python token_loop.py
-    longpole bench run --label after -- python token_loop.py --input-work 1.25
+longpole bench run --label before -- python token_loop.py
+longpole bench run --label after -- python token_loop.py --input-work 1.25
 """
 
 from __future__ import annotations

@@ -84,10 +84,10 @@ def interval_of(
     """
     values = [[of_run(side, run) for run in side.runs] for side in (comparison.before, comparison.after)]
     if design.paired and len(values[0]) > 1:
-        return paired_interval(*values)
+        return paired_interval(values[0], values[1])
     if len(values[0]) == len(values[1]) == 1:
         return resampled_interval(resampled(comparison.before), resampled(comparison.after))
-    return unpaired_interval(*values)
+    return unpaired_interval(values[0], values[1])
 
 
 def measure_effect(comparison: Comparison, design: Design, settings: Settings) -> tuple[Effect, Needs]:

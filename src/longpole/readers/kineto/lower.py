@@ -9,7 +9,6 @@ import numpy as np
 
 from longpole.readers.kineto.begin_end import pair_edges
 from longpole.readers.kineto.complaints import Complaints
-from longpole.records.credentials import redact
 from longpole.readers.kineto.identity import environment_of, find_identity, version_of
 from longpole.readers.kineto.kinds import row_kinds
 from longpole.readers.kineto.links import link_launches
@@ -18,6 +17,7 @@ from longpole.readers.kineto.merged import find_shares
 from longpole.readers.kineto.place import place
 from longpole.readers.kineto.rows import Rows
 from longpole.readers.kineto.spelling import normal_id, show_controls
+from longpole.records.credentials import redact
 from longpole.timeline.columns import DEVICE_KINDS, HOST_KINDS, NONE_ID, Kind, SyncKind
 from longpole.timeline.tables import CollectiveArgs, DeviceTable, FlowTable, HostTable, Sparse, SyncTable, Track
 from longpole.timeline.timeline import Source, Timeline
