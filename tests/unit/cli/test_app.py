@@ -40,6 +40,7 @@ COMMANDS = (
     ["verify"],
 )
 REPORT_OPTIONS = (
+    "--collective-record",
     "--color",
     "--csv",
     "--detail",
@@ -84,7 +85,7 @@ SCALING_OPTIONS = (
     "--items",
     "--items-of",
     "--strong",
-    *(option for option in OF_REPORT_TOO if option not in ("--job", "--rank")),
+    *(option for option in OF_REPORT_TOO if option not in ("--collective-record", "--job", "--rank")),
 )
 LEDGER_OPTIONS = (
     "--color",
@@ -179,7 +180,7 @@ def test_every_text_of_every_command_is_handed_over_as_typed() -> None:
 @pytest.mark.parametrize(
     ("words", "position", "offered"),
     [
-        ("longpole re", 1, {"report"}),
+        ("longpole re", 1, {"record", "report"}),
         ("longpole report --de", 2, {"--detail"}),
         ("longpole report --detail ", 3, {"run", "rank", "unit"}),
         ("longpole cache ", 2, {"size", "clear"}),

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 TENSORS: Final = 16
 DTYPE: Final = "float32"
-GRAIN_BYTES: Final = 4096  # of sizes: 16 tensors of whole 8-byte words, whole pages
 POISON: Final = 0xA5
 
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from longpole.bench.io.case import Checked, Prepared, Timing
 from longpole.bench.io.catalogue import GUEST_COLD
-from longpole.bench.io.contents import GRAIN_BYTES, divide, find_difference
+from longpole.bench.io.contents import divide, find_difference
 from longpole.bench.io.eviction import why_resident
 from longpole.bench.io.formats import FILE_OF
+from longpole.bench.io.grain import GRAIN_BYTES
 from longpole.bench.io.many import files_of_path
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from longpole.bench.io.contents import GRAIN_BYTES
+from longpole.bench.io.grain import GRAIN_BYTES
 from longpole.errors import UsageError
 from longpole.units import parse_bytes, write_binary_bytes
 
