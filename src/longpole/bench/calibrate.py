@@ -95,7 +95,7 @@ def smallest_effect(spread: float, pairs: int, threshold: float) -> float:
     """Return the smallest change that so many pairs call regressed in four of five cases, as a share.
 
     >>> round(smallest_effect(0.02, 10, 0.03), 4), round(smallest_effect(0.1, 10, 0.03), 3)
-    (0.03, 0.089)
+    (0.03, 0.088)
     """
     log_share = (t_quantile(pairs - 1) + _POWER_QUANTILE) * spread / pairs**0.5
     return max(threshold, exp(log_share) - 1)
