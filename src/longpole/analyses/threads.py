@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 REASON_CODE: Final = {reason: code for code, reason in enumerate(IDLE_REASONS)}
 NO_RECORD: Final = -1
+_NEVER_NS: Final = -(1 << 62)
 
 _REASON_OF_CALL: Final = {
     "gc": "host.gc",
@@ -115,7 +116,8 @@ class Threads:
         by_call = inherit(nesting, self._own_rows(self._is_host_call(name, kind)))
         operator = inherit(nesting, self._own_rows(kind == Kind.OPERATOR))
         acts = inherit(nesting, _operator_codes(self.book, name, kind)) == 1
-        stage = _dominant_stage(nesting, self._own_stages(rows, track))
+        own_stage = self._own_stages(rows, track)
+        stage = _dominant_stage(nesting, own_stage, start_ns, self._closure_ends(rows, track, own_stage))
         has_object = by_object >= 0
         row_object = np.where(has_object, own_object[by_object], -1).astype(np.int8)
         reason = np.full(len(name), REASON_CODE["host.python"], np.int8)
@@ -172,11 +174,31 @@ class Threads:
         own[(own < 0) & (kind == Kind.OPERATOR) & ~self.book.is_declared[name]] = STAGE_CODE["forward"]
         return own
 
+    def _closure_ends(self, rows: slice, track: int, own_stage: NDArray[np.int8]) -> NDArray[np.int64]:
+        """Return, for each span, when the closure that it was handed ends; the beginning of all time without one.
+
+        `optimizer.step(closure)` computes the loss and its gradients inside itself, as Lightning's automatic
+        optimisation does: what begins before the last gradient in it is the forward and the backward pass. Gradients
+        are computed on the thread itself (CPU), or on autograd's while the main thread waits (devices).
+        """
+        host = self.timeline.host
+        ends_ns = np.full(len(own_stage), _NEVER_NS, np.int64)
+        optimizers = np.flatnonzero(own_stage == STAGE_CODE["optimizer"])
+        gradients = np.flatnonzero(own_stage == STAGE_CODE["backward"]) + rows.start
+        gradients = np.union1d(gradients, self.timeline.backward)
+        if track != self.timeline.main_track or not len(optimizers) or not len(gradients):
+            return ends_ns  # autograd's own threads step an optimizer that is fused into the backward pass
+        gradients = gradients[np.argsort(host.end_ns[gradients], kind="stable")]
+        last = np.searchsorted(host.end_ns[gradients], host.end_ns[rows][optimizers], side="right") - 1
+        found = (last >= 0) & (host.start_ns[gradients[last]] >= host.start_ns[rows][optimizers])
+        ends_ns[optimizers[found]] = host.end_ns[gradients[last[found]]]
+        return ends_ns
+
 
 def _with_beginning(pieces: Segments) -> Segments:
     """Put a piece without a span before the first one, so that every time lies in a piece."""
     return Segments(
-        np.concatenate([np.array([-(1 << 62)], np.int64), pieces.start_ns]),
+        np.concatenate([np.array([_NEVER_NS], np.int64), pieces.start_ns]),
         np.concatenate([np.array([-1], np.int64), pieces.span]),
     )
 
@@ -189,17 +211,22 @@ def _operator_codes(book: NameBook, name: NDArray[np.int32], kind: NDArray[np.ui
     return codes
 
 
-def _dominant_stage(nesting: Nesting, own: NDArray[np.int8]) -> NDArray[np.int8]:
-    """Give each span the strongest stage of itself and all that encloses it."""
+def _dominant_stage(
+    nesting: Nesting, own: NDArray[np.int8], start_ns: NDArray[np.int64], closure_end_ns: NDArray[np.int64]
+) -> NDArray[np.int8]:
+    """Give each span the strongest stage of itself and all that encloses it, but an optimizer's closure its own."""
     strength = np.full(len(_STAGE_ORDER) + 1, len(_STAGE_ORDER) - 1, np.int8)
     for place, stage in enumerate(_STAGE_ORDER):
         strength[STAGE_CODE[stage]] = place
     value = strength[own]
+    optimizer = strength[STAGE_CODE["optimizer"]]
     order = np.argsort(nesting.depth, kind="stable")
     levels = np.searchsorted(nesting.depth[order], np.arange(int(nesting.depth.max(initial=0)) + 2))
     for level in range(1, len(levels) - 1):
         here = order[levels[level] : levels[level + 1]]
-        value[here] = np.minimum(value[here], value[nesting.parent[here]])
+        parent = nesting.parent[here]
+        in_closure = (value[parent] == optimizer) & (start_ns[here] < closure_end_ns[parent])
+        value[here] = np.where(in_closure, value[here], np.minimum(value[here], value[parent]))
     back = np.array([STAGE_CODE[stage] for stage in _STAGE_ORDER], np.int8)
     return back[value]
 

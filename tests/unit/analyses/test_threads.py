@@ -102,6 +102,56 @@ def test_an_operator_on_the_main_thread_that_names_a_forward_thread_is_backward(
     assert _stages(script) == {"forward": 10, "backward": 10, "other": 80}
 
 
+def test_what_an_optimizers_closure_computes_is_forward_and_backward() -> None:
+    """Lightning's automatic optimisation, on the CPU.
+
+    main  ├──────────────────── Optimizer.step ─────────────────────┤
+            ├ zero_grad ┤ ├ linear ┤ ├ mm (backward) ┤ ├── add_ ──┤
+    """
+    script = _idle_record()
+    script.span(OPTIMIZER, 10, 90)
+    script.span("Optimizer.zero_grad#AdamW.zero_grad", 12, 20)
+    script.op("aten::zero_", 13, 19)
+    script.op("aten::linear", 20, 40)
+    script.backward("aten::mm", 40, 60, thread="main")
+    script.op("aten::add_", 60, 85)
+
+    assert _stages(script) == {"forward": 20, "backward": 20, "optimizer": 40, "other": 20}
+
+
+def test_a_closure_ends_with_the_last_gradient_that_autograds_thread_computed() -> None:
+    """main      ├──────────── Optimizer.step ─────────────┤
+                   ├ linear ┤             ├── add_ ──┤
+    autograd                  ├── mm ──┤
+    """
+    script = Script()
+    script.step(0, 0, 100)
+    script.span(OPTIMIZER, 10, 90)
+    script.op("aten::linear", 20, 30)
+    script.backward("aten::mm", 30, 60)
+    script.op("aten::add_", 60, 85)
+    for at in (22, 32, 62):
+        script.kernel(at + 10, at + 15, script.launch(at, at + 1, thread="autograd" if at == 32 else "main"))
+
+    stages = units(measure(script))[0].stages
+    assert {name: stages[name].busy_ns for name in ("forward", "backward", "optimizer")} == dict.fromkeys(
+        ("forward", "backward", "optimizer"), 5_000
+    )
+
+
+def test_gradients_beside_an_optimizer_of_another_thread_make_no_closure() -> None:
+    """An optimizer fused into the backward pass of one device, while another device's gradients are computed."""
+    script = Script()
+    script.step(0, 0, 100)
+    script.backward("aten::mm", 5, 10)
+    script.span(OPTIMIZER, 20, 60, thread="autograd")
+    script.op("aten::add_", 30, 40, thread="autograd")
+    script.backward("aten::mm", 35, 45, thread="autograd of device 1")
+    script.kernel(70, 80, script.launch(32, 34, thread="autograd"))
+
+    assert units(measure(script))[0].stages["optimizer"].busy_ns == 10_000
+
+
 def test_spans_know_the_operator_and_the_activity_around_them() -> None:
     script = Script()
     script.span("save_checkpoint", 0, 50)
