@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import msgspec
-
-from longpole.errors import InputError
 from longpole.records.bench_collectives import SCHEMA, CollectivesRecord
+from longpole.records.strict_json import decode_document, encode_document
 
 _MARK: Final = re.compile(rb'"schema"\s*:\s*"longpole\.bench-collectives/')
 _HINT: Final = "docs/reference/bench-collectives.md describes the format"
@@ -16,7 +14,7 @@ _HINT: Final = "docs/reference/bench-collectives.md describes the format"
 
 def encode_collectives(record: CollectivesRecord) -> bytes:
     """Write a record as UTF-8 JSON, indented by one space, with a line end."""
-    return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
+    return encode_document(record)
 
 
 def looks_like_collectives(head: bytes) -> bool:
@@ -34,19 +32,4 @@ def decode_collectives(data: bytes, path: str) -> CollectivesRecord:
     Raises:
         InputError: It is no JSON, of another version, or a field is wrong: file and field are named.
     """
-    try:
-        version = msgspec.json.decode(data, type=_Version).schema
-        if version != SCHEMA:
-            msg = f"{path}: $.schema: expected {SCHEMA!r}, found {version!r}. {_HINT}"
-            raise InputError(msg)
-        return msgspec.json.decode(data, type=CollectivesRecord)
-    except msgspec.ValidationError as error:
-        msg = f"{path}: {error}. {_HINT}"
-        raise InputError(msg) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        msg = f"{path}: not JSON: {error}. {_HINT}"
-        raise InputError(msg) from None
-
-
-class _Version(msgspec.Struct):
-    schema: str
+    return decode_document(data, path, CollectivesRecord, SCHEMA, _HINT)

@@ -17,6 +17,7 @@ from longpole.records.journal import (
     DamagedLine,
     Entry,
 )
+from longpole.records.strict_json import encodable
 from longpole.records.verdict import VERDICTS
 
 _MARKERS: Final = (b"<<<<<<< ", b"||||||| ", b">>>>>>> ")
@@ -90,16 +91,8 @@ def write_line(entry: Entry) -> bytes:
     try:
         return msgspec.json.encode(entry) + b"\n"
     except UnicodeEncodeError:
-        plain = msgspec.convert(_encodable(msgspec.to_builtins(entry)), Entry)
+        plain = msgspec.convert(encodable(msgspec.to_builtins(entry)), Entry)
         return msgspec.json.encode(plain) + b"\n"
-
-
-def _encodable(value: object) -> object:
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode("utf-8")
-    if isinstance(value, dict):
-        return {_encodable(key): _encodable(inner) for key, inner in value.items()}
-    return [_encodable(inner) for inner in value] if isinstance(value, list) else value
 
 
 def problem_of(entry: Entry) -> str:
