@@ -10,7 +10,7 @@ import pytest
 
 from longpole.errors import InputError
 from longpole.pipeline.operations import build_operations_report
-from longpole.report.schema_of import encode_document
+from longpole.records.strict_json import encode_document
 from longpole.report.text.operations import render_operations
 from tests.operation_tables import Job, write_table
 

@@ -85,7 +85,7 @@ def candidates(
 
 
 def _write(document: Candidates, output: DocumentOutput) -> None:
-    from longpole.report.schema_of import encode_document
+    from longpole.records.strict_json import encode_document
     from longpole.report.text.candidates import render_candidates
 
     output.write(

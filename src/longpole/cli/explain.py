@@ -66,7 +66,7 @@ def explain(
         collective_record=collective_record,
     )
     from longpole.pipeline.explain import explain as answer_for
-    from longpole.report.schema_of import encode_document
+    from longpole.records.strict_json import encode_document
     from longpole.report.text.explain import render_explain
 
     with Progress(wanted=not quiet) as progress:

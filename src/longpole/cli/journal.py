@@ -213,7 +213,7 @@ def _write(output: DocumentOutput, document: JournalDocument, *, markdown: bool)
     Raises:
         UsageError: The file cannot be written, or is the journal or one of its records.
     """
-    from longpole.report.schema_of import encode_document
+    from longpole.records.strict_json import encode_document
 
     if markdown:
         from longpole.report.journal_markdown import render_markdown

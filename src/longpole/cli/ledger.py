@@ -61,7 +61,7 @@ def ledger(
     }
     from longpole.costs.declared_events import Lifecycle
     from longpole.pipeline.declared_ledger import LedgerOptions, build_ledger
-    from longpole.report.schema_of import encode_document
+    from longpole.records.strict_json import encode_document
     from longpole.report.text.declared_ledger import render_declared_ledger
 
     document = build_ledger(events, LedgerOptions(lifecycle=Lifecycle(**per_unit), paths=paths))

@@ -42,7 +42,7 @@ def report_on_tables(
         msg = f"{', '.join(refused)}: {tables[0]} is an operation table, and there this means nothing; leave it out"
         raise UsageError(msg)
     from longpole.pipeline.operations import build_operations_report
-    from longpole.report.schema_of import encode_document
+    from longpole.records.strict_json import encode_document
     from longpole.report.text.operations import render_operations
 
     with Progress(wanted=not output.quiet) as progress:

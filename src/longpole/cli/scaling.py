@@ -72,7 +72,7 @@ def scaling(
     )
     per_rank, of_runs = parse_count("--items", items), parse_items_of(items_of or [])
     from longpole.pipeline.scaling import ScalingOptions, measure_scaling
-    from longpole.report.schema_of import encode_document
+    from longpole.records.strict_json import encode_document
     from longpole.report.text.scaling import render_scaling
 
     mode = "strong" if strong else "weak"

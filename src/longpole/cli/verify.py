@@ -107,7 +107,7 @@ def verify(
 def _answer(sides: tuple[Sequence[str], Sequence[str]], options: VerifyOptions, output: DocumentOutput) -> Verify:
     """Ask the engine, and write its answer."""
     from longpole.pipeline.verify import verify_runs
-    from longpole.report.schema_of import encode_document
+    from longpole.records.strict_json import encode_document
     from longpole.report.text.verify import render_verify
 
     with Progress(wanted=not output.quiet) as progress:

@@ -114,7 +114,7 @@ def _answer(
         typer.Exit: There is no prediction; with exit code 5.
     """
     from longpole.pipeline.whatif import what_if
-    from longpole.report.schema_of import encode_document
+    from longpole.records.strict_json import encode_document
     from longpole.report.text.whatif import render_whatif
     from longpole.whatif.change import parse_option
 

@@ -52,7 +52,7 @@ def what_if_of_tables(
         msg = f"{', '.join(refused)}: {tables[0]} is an operation table, and there this means nothing; leave it out"
         raise UsageError(msg)
     from longpole.pipeline.operations import whatif_operations
-    from longpole.report.schema_of import encode_document
+    from longpole.records.strict_json import encode_document
     from longpole.report.text.operations_whatif import render_operations_whatif
     from longpole.whatif.operation_changes import parse_operation_change
 

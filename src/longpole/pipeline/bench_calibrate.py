@@ -11,7 +11,7 @@ from longpole.bench.calibrate import calibrate
 from longpole.bench.pairs import PairPlan, run_pairs
 from longpole.errors import UsageError
 from longpole.pipeline.bench_run import BenchRunOptions, make_benchmark
-from longpole.report.schema_of import encode_document
+from longpole.records.strict_json import encode_document
 from longpole.settings import read_settings
 
 if TYPE_CHECKING:

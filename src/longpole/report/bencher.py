@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from longpole.report.schema_of import encodable
+from longpole.records.strict_json import encodable
 from longpole.units import NS_PER_S
 
 if TYPE_CHECKING:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from longpole.records.strict_json import encode_document
 from longpole.report.detail import select_detail
 from longpole.report.document import SCHEMA, Report
-from longpole.report.schema_of import document_schema, encode_document
+from longpole.report.schema_of import document_schema
 from longpole.report.schema_of import written_type as written_type_of
 
 if TYPE_CHECKING:

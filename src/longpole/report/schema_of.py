@@ -1,4 +1,4 @@
-"""JSON Schemas made from the types of our documents, and how a document is written.
+"""JSON Schemas made from the types of our documents.
 
 msgspec tells apart two structs in one place by a tag only, and our documents have none: a figure or `Unknown` is told
 by its keys. So such a field is an object to msgspec, and its two forms are put into the schema beside it.
@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from longpole.records.ledger import Unknown
+from longpole.records.strict_json import encode_document as encode_document
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -87,27 +88,6 @@ class _Written:
         if all(new is old for new, old in zip(replaced, inner, strict=True)):
             return kind
         return typing.Union[replaced] if _is_union(origin) else origin[replaced]  # noqa: UP007 - made at run time
-
-
-def encode_document(document: msgspec.Struct) -> bytes:
-    """Write a document as UTF-8 JSON, indented by one space, with a line end."""
-    try:
-        data = msgspec.json.encode(document)
-    except UnicodeEncodeError:
-        # A path that is not UTF-8, or a lone surrogate in a name.
-        data = msgspec.json.encode(encodable(msgspec.to_builtins(document)))
-    return msgspec.json.format(data, indent=1) + b"\n"
-
-
-def encodable(value: Any) -> Any:
-    """Return a value of lists, dicts and scalars in which no text holds a lone surrogate."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode("utf-8")
-    if isinstance(value, list):
-        return [encodable(item) for item in value]
-    if isinstance(value, dict):
-        return {encodable(key): encodable(item) for key, item in value.items()}
-    return value
 
 
 def _structs_of(kind: Any) -> list[type[msgspec.Struct]]:

@@ -11,7 +11,7 @@ import pytest
 
 import longpole
 from longpole.cli.main import main
-from longpole.report.schema_of import encode_document
+from longpole.records.strict_json import encode_document
 from longpole.report.verify import Verify
 from tests.scaling_runs import write_run
 from tests.verify_runs import HEALTHY, Job

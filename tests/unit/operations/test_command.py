@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 from longpole.cli.main import main
+from longpole.records.strict_json import encode_document
 from longpole.report.operations import Operations, operations_schema
 from longpole.report.schema import read_schema
-from longpole.report.schema_of import encode_document, written_type
+from longpole.report.schema_of import written_type
 from longpole.report.text.layout import columns_of
 from longpole.report.text.operations import render_operations
 from tests.operation_tables import Job, write_table

@@ -13,8 +13,8 @@ from longpole.errors import LongpoleError, UsageError
 from longpole.pipeline.candidates import find_candidates
 from longpole.pipeline.reading import ReportOptions
 from longpole.records.ledger import Unknown
+from longpole.records.strict_json import encode_document
 from longpole.report.schema import read_schema
-from longpole.report.schema_of import encode_document
 from longpole.report.text.candidates import render_candidates
 from tests.case_answers import CASES
 

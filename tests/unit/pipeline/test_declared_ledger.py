@@ -16,7 +16,8 @@ from longpole.errors import InputError
 from longpole.pipeline.declared_ledger import declared_ledger
 from longpole.records.bench_io import BenchIo, IoModel, IoPath, IoPiece, IoSkipped, IoStorage, IoWorkload
 from longpole.records.ledger import Unknown
-from longpole.report.schema_of import encode_document, written_type
+from longpole.records.strict_json import encode_document
+from longpole.report.schema_of import written_type
 from tests.declared_events import event_values
 from tests.ledger_samples import ORACLE
 

@@ -14,8 +14,9 @@ from longpole.bench.gate.asked import Asked
 from longpole.errors import InputError, UsageError
 from longpole.pipeline.gate import GateOptions, Run, gate_commands, gate_records, parse_command
 from longpole.records.run_record_file import decode_record, encode_record
+from longpole.records.strict_json import encode_document
 from longpole.report.gate import Gate
-from longpole.report.schema_of import encode_document, written_type
+from longpole.report.schema_of import written_type
 from tests.gate_runs import Bench, pair, record
 
 if TYPE_CHECKING:

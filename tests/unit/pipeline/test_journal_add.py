@@ -15,7 +15,7 @@ from longpole.pipeline.journal_add import Effect, Evidence, NewEntry, add
 from longpole.pipeline.journal_file import hash_record
 from longpole.pipeline.verify import VerifyOptions, verify_runs
 from longpole.records.journal import FILE_NAME, ConfigChange, Entry, Expected, Measured
-from longpole.report.schema_of import encode_document
+from longpole.records.strict_json import encode_document
 from tests.journals import write_record
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from longpole.records.ledger import Unknown
-from longpole.report.schema_of import document_schema, encode_document, written_type
+from longpole.records.strict_json import encode_document
+from longpole.report.schema_of import document_schema, written_type
 
 
 class Model(msgspec.Struct):

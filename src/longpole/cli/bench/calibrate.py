@@ -79,7 +79,7 @@ def calibrate(
     from longpole.bench.repeat import RepeatPlan
     from longpole.pipeline.bench_calibrate import CalibrateOptions, bench_calibrate
     from longpole.pipeline.bench_run import BenchRunOptions
-    from longpole.report.schema_of import encode_document
+    from longpole.records.strict_json import encode_document
     from longpole.report.text.bench_calibrate import render_calibration
 
     measured = BenchRunOptions(

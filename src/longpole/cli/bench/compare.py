@@ -50,7 +50,7 @@ def compare(
     output.check()
     sides = _sides(files or [], base or [], new or [])
     from longpole.pipeline.bench_compare import compare_files
-    from longpole.report.schema_of import encode_document
+    from longpole.records.strict_json import encode_document
     from longpole.report.text.compare import render_compare
     from longpole.settings import read_settings
 

@@ -46,7 +46,7 @@ def doctor(
     output.check()
     watch_s = parse_duration_s("--watch", watch)
     from longpole.pipeline.bench_doctor import bench_doctor
-    from longpole.report.schema_of import encode_document
+    from longpole.records.strict_json import encode_document
     from longpole.report.text.bench_doctor import render_doctor
 
     found = bench_doctor(watch_s=watch_s or 0.0, loop=not no_loop, settings=parse_if_given(Path, settings))

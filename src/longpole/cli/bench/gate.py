@@ -10,6 +10,7 @@ import typer
 
 from longpole.cli import report_options as option
 from longpole.cli.bench import gate_options as asked
+from longpole.cli.bench.durations import parse_duration_s
 from longpole.cli.documents import DocumentOutput
 from longpole.cli.outputs import check_file, write_file
 from longpole.cli.terminal import COLORS, tell
@@ -111,10 +112,10 @@ def gate(
         run=Run(
             pairs=pairs,
             max_pairs=max(max_pairs, pairs),
-            budget_s=asked.parse_seconds("--budget", budget),
+            budget_s=parse_duration_s("--budget", budget),
             order_seed=seed,
             warmup_units=warmup,
-            timeout_s=asked.parse_seconds("--timeout", timeout),
+            timeout_s=parse_duration_s("--timeout", timeout),
             records=parse_if_given(Path, keep),
         ),
     )
@@ -134,7 +135,7 @@ def _answer(
     records: list[str], commands: tuple[str | None, str | None], options: GateOptions, output: DocumentOutput
 ) -> Gate:
     from longpole.pipeline.gate import gate_commands, gate_records
-    from longpole.report.schema_of import encode_document
+    from longpole.records.strict_json import encode_document
     from longpole.report.text.gate import render_gate
 
     if records:

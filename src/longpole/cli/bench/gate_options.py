@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Final, TypeAlias
 
 import typer
@@ -96,28 +95,6 @@ JUnitFile: TypeAlias = Annotated[
 MarkdownFile: TypeAlias = Annotated[
     str | None, typer.Option("--markdown", metavar="FILE", help="Write the answer as Markdown.")
 ]
-
-_TIME: Final = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*(ms|s|min|h)?", re.ASCII)
-_SECONDS: Final = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, None: 1.0}
-
-
-def parse_seconds(option: str, text: str | None) -> float | None:
-    """Read a length of time in seconds; None where the option was not given.
-
-    >>> parse_seconds("--budget", "10min"), parse_seconds("--budget", "90s")
-    (600.0, 90.0)
-
-    Raises:
-        UsageError: It is none.
-    """
-    if text is None:
-        return None
-    match = _TIME.fullmatch(text.strip())
-    value = float(match[1]) * _SECONDS[match[2]] if match else 0.0
-    if value <= 0:
-        msg = f"{option}: expected a length of time such as 90s, 10min or 1h; found {text!r}"
-        raise UsageError(msg)
-    return value
 
 
 def check_form(records: list[str], a: str | None, b: str | None) -> None:

@@ -76,8 +76,8 @@ def history(
     if accept is not None:
         _accept(folder, accept, because, benchmark or [])
     from longpole.pipeline.bench_history import measure_history
+    from longpole.records.strict_json import encode_document
     from longpole.report.history_picture import render_picture
-    from longpole.report.schema_of import encode_document
     from longpole.report.text.history import render_history
 
     document = measure_history(
