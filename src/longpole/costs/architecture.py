@@ -58,6 +58,9 @@ class Experts:
         shared_width: Width of each of these.
         first_dense: Leading layers without experts.
         every: Of the others, every so-manieth has experts.
+        dense_layers: Further layers without experts, counted from 0.
+        router_bias: Whether the router adds a number to each expert's score.
+        shared_gate: Whether a gate weighs what the shared experts give.
     """
 
     count: int
@@ -67,6 +70,9 @@ class Experts:
     shared_width: int = 0
     first_dense: int = 0
     every: int = 1
+    dense_layers: tuple[int, ...] = ()
+    router_bias: bool = False
+    shared_gate: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +87,19 @@ class Architecture:
         gated: Whether the feed-forward part has a gate (three matrices instead of two).
         tied: Whether embedding and head share one matrix.
         positions: Learned positions, 0 for none.
-        biases: Whether linear layers have biases.
+        biases: Whether all linear layers have biases.
+        attention_biases: Whether those of attention have.
+        qkv_biases: Whether queries, keys and values have.
         layer_norm: LayerNorm with a bias (True) or RMSNorm (False).
         window: Sliding window of attention in tokens, 0 for none.
         windowed_layers: How many layers have it.
         latent: Multi-head latent attention, None for the usual one.
         experts: The mixture of experts, None for a dense model.
         predicted_tokens: Extra layers that predict further tokens (multi-token prediction).
-        query_key_norm: Whether queries and keys are normalised.
+        norms_per_layer: Norms around attention and the feed-forward part.
+        query_key_norm: Whether queries and keys are normalised, head by head.
+        query_key_norm_whole: Whether all heads of a token are normalised together.
+        attention_sinks: Whether each head has a learned score that nothing is attended for.
     """
 
     name: str
@@ -103,13 +114,18 @@ class Architecture:
     tied: bool = False
     positions: int = 0
     biases: bool = False
+    attention_biases: bool = False
+    qkv_biases: bool = False
     layer_norm: bool = False
     window: int = 0
     windowed_layers: int = 0
     latent: Latent | None = None
     experts: Experts | None = None
     predicted_tokens: int = 0
+    norms_per_layer: int = 2
     query_key_norm: bool = False
+    query_key_norm_whole: bool = False
+    attention_sinks: bool = False
 
     def __post_init__(self) -> None:
         """Refuse dimensions that no model has."""
@@ -144,7 +160,7 @@ class Architecture:
 
     def has_experts(self, layer: int) -> bool:
         """Tell whether a layer, counted from 0, has experts."""
-        if self.experts is None or layer < self.experts.first_dense:
+        if self.experts is None or layer < self.experts.first_dense or layer in self.experts.dense_layers:
             return False
         return (layer + 1) % self.experts.every == 0 if self.experts.every > 1 else True
 
