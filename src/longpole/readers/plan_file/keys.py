@@ -1,0 +1,164 @@
+"""The keys of a plan: what each holds, what it is where it is left out, and in what unit it counts.
+
+One row a key; the reader, its messages and the reference page go by this table. Rates of links are one way and per
+device, in decimal gigabytes per second: data sheets like to print both directions together, and adapters are sold in
+gigabits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+TOP: Final = ""
+"""The section of keys that stand before the first `[section]`."""
+
+REQUIRED: Final = "required"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanKey:
+    """A key of a plan.
+
+    Attributes:
+        section: The table that it stands in; empty for the top of the file.
+        name: As it is written.
+        holds: `text`, `flag`, `count` (whole, at least 1), `size` (whole, at least 0), `number` (above 0), `share`
+            (above 0, at most 1), `counts` (a list of counts), `peaks`, `policy` or `policies`.
+        default: What it is where it is left out, in words; `required`, or empty for none.
+        meaning: One sentence.
+        most: The largest value that is no slip of the pen; None where `count` and `size` have their own.
+    """
+
+    section: str
+    name: str
+    holds: str
+    default: str
+    meaning: str
+    most: float | None = None
+
+
+_TOP: Final = (
+    PlanKey(TOP, "convention", "text", REQUIRED, "How model FLOPs are counted; the headline MFU is under it."),
+    PlanKey(TOP, "name", "text", "the file's name", "What the page calls the plan."),
+)
+
+_MODEL: Final = (
+    PlanKey("model", "preset", "text", "", "A model that Longpole knows by name."),
+    PlanKey("model", "config", "text", "", "A Hugging Face `config.json`, relative to this file."),
+    PlanKey("model", "name", "text", "", "What the page calls it."),
+    PlanKey("model", "layers", "count", "", "Layers."),
+    PlanKey("model", "hidden", "count", "", "Hidden width."),
+    PlanKey("model", "heads", "count", "", "Attention heads."),
+    PlanKey("model", "key_value_heads", "count", "`heads`", "Heads of keys and values."),
+    PlanKey("model", "head_dim", "count", "`hidden / heads`", "Width of a head."),
+    PlanKey("model", "feed_forward", "count", "`4 · hidden`", "Width of a dense layer's feed-forward part."),
+    PlanKey("model", "vocabulary", "count", "", "Vocabulary, padded as it is computed with."),
+    PlanKey("model", "gated", "flag", "true", "Whether the feed-forward part has a gate: three matrices, not two."),
+    PlanKey("model", "tied", "flag", "false", "Whether embedding and head share one matrix."),
+    PlanKey("model", "positions", "size", "0", "Learned positions."),
+    PlanKey("model", "biases", "flag", "false", "Whether linear layers have biases."),
+    PlanKey("model", "layer_norm", "flag", "false", "LayerNorm with a bias, in place of RMSNorm."),
+    PlanKey("model", "window", "size", "0", "Sliding window of attention in tokens."),
+    PlanKey("model", "windowed_layers", "size", "0", "How many layers have it."),
+    PlanKey("model", "predicted_tokens", "size", "0", "Extra layers that predict further tokens."),
+    PlanKey("model", "query_key_norm", "flag", "false", "Whether queries and keys are normalised."),
+)
+_EXPERTS: Final = (
+    PlanKey("model.experts", "count", "count", REQUIRED, "Routed experts of a layer."),
+    PlanKey("model.experts", "per_token", "count", REQUIRED, "Of which a token visits so many."),
+    PlanKey("model.experts", "width", "count", REQUIRED, "Feed-forward width of one."),
+    PlanKey("model.experts", "shared", "size", "0", "Experts that every token visits."),
+    PlanKey("model.experts", "shared_width", "size", "`width`", "Width of each of these."),
+    PlanKey("model.experts", "first_dense", "size", "0", "Leading layers without experts."),
+    PlanKey("model.experts", "every", "count", "1", "Of the others, every so-manieth has experts."),
+)
+_LATENT: Final = (
+    PlanKey("model.latent", "query_rank", "size", "0", "Rank of compressed queries; 0 where they are not."),
+    PlanKey("model.latent", "key_value_rank", "count", REQUIRED, "Rank of what is cached for keys and values."),
+    PlanKey("model.latent", "rope_dim", "count", REQUIRED, "The part of a score that carries the position."),
+    PlanKey("model.latent", "plain_dim", "count", REQUIRED, "The rest of a score, per head."),
+    PlanKey("model.latent", "value_dim", "count", REQUIRED, "Width of a value, per head."),
+)
+
+_HARDWARE: Final = (
+    PlanKey("hardware", "device", "text", "", "A device of the table; an unknown one is refused, never guessed."),
+    PlanKey("hardware", "name", "text", "", "What to call a device that is not in the table."),
+    PlanKey("hardware", "devices", "count", "what the layout needs", "How many there are.", 10**7),
+    PlanKey("hardware", "devices_per_node", "count", "the table's", "How many share the scale-up link.", 10**5),
+    PlanKey("hardware", "scaleup_gb_per_s", "number", "the table's", "Scale-up link, one way, per device.", 20_000),
+    PlanKey("hardware", "network_gb_per_s", "number", "", "Network between nodes, one way, per device.", 5_000),
+    PlanKey("hardware", "peak_tflops", "peaks", "the table's", "Dense peak: a number, or one by data type.", 10**6),
+    PlanKey("hardware", "memory_gb", "number", "the table's", "Memory of a device, in decimal GB.", 10**5),
+    PlanKey("hardware", "memory_gb_per_s", "number", "the table's", "Rate of that memory.", 10**6),
+    PlanKey("hardware", "memory_limit_gb", "number", "`memory_gb`", "What a plan may use of it.", 10**5),
+    PlanKey("hardware", "collective_record", "text", "", "A log of nccl-tests or a record of `bench collectives`."),
+)
+
+_LAYOUT: Final = (
+    PlanKey("layout", "tp", "count", "1", "Tensor parallelism.", 10**5),
+    PlanKey("layout", "pp", "count", "1", "Pipeline parallelism.", 10**5),
+    PlanKey("layout", "dp", "count", "`devices / (tp · pp · cp)`", "Data parallelism.", 10**7),
+    PlanKey("layout", "cp", "count", "1", "Context parallelism.", 10**5),
+    PlanKey("layout", "ep", "count", "1", "Expert parallelism; it does not multiply the number of devices.", 10**5),
+    PlanKey("layout", "etp", "count", "1", "Tensor parallelism of experts.", 10**5),
+    PlanKey("layout", "vp", "count", "1", "Chunks of a pipeline stage (interleaved schedule).", 10**4),
+    PlanKey("layout", "sp", "flag", "true where `tp` > 1", "Sequence parallelism beside tensor parallelism."),
+    PlanKey("layout", "zero", "size", "0", "Stage of ZeRO; 1 is a distributed optimizer, 3 is FSDP.", 3),
+    PlanKey("layout", "schedule", "text", "`1f1b`", "Schedule of the pipeline."),
+)
+
+_BATCH: Final = (
+    PlanKey("batch", "sequence", "count", REQUIRED, "Tokens of a sequence.", 10**9),
+    PlanKey("batch", "micro_batch", "count", REQUIRED, "Sequences that a replica processes at once.", 10**6),
+    PlanKey("batch", "global_batch", "count", REQUIRED, "Sequences of a step over all replicas.", 10**9),
+)
+
+_TRAINING: Final = (
+    PlanKey("training", "dtype", "text", "`bf16`", "Data type of the computation: bf16, fp16 or fp8."),
+    PlanKey("training", "optimizer", "text", "`adam`", "Whose states are kept."),
+    PlanKey("training", "gradient_bytes", "count", "4", "Bytes of a gradient as it is kept and reduced.", 8),
+    PlanKey(
+        "training",
+        "recompute",
+        "policies",
+        "`none`",
+        "What backward computes again, for all layers or by layer.",
+    ),
+    PlanKey("training", "flash", "flag", "true", "Attention that never writes its scores to memory."),
+    PlanKey("training", "fused_loss", "flag", "true", "A cross-entropy that keeps no copy of the logits in 32 bits."),
+)
+
+_SEARCH: Final = (
+    PlanKey("search", "tp", "counts", "divisors of the heads, up to a node", "Tensor parallelism to try.", 10**5),
+    PlanKey("search", "pp", "counts", "up to the layers", "Pipeline parallelism to try.", 10**5),
+    PlanKey("search", "cp", "counts", "that of the layout", "Context parallelism to try.", 10**5),
+    PlanKey("search", "ep", "counts", "divisors of the experts", "Expert parallelism to try.", 10**5),
+    PlanKey("search", "vp", "counts", "1, 2, 4", "Chunks of a stage to try.", 10**4),
+    PlanKey("search", "zero", "counts", "that of the layout, and 1", "Stages of ZeRO to try.", 3),
+    PlanKey("search", "micro_batch", "counts", "1, 2, 4, 8", "Micro-batches to try.", 10**6),
+    PlanKey("search", "devices", "counts", "that of the hardware", "Numbers of devices to try.", 10**7),
+    PlanKey("search", "recompute", "policies", "all", "Policies to try."),
+)
+
+SECTIONS: Final = {
+    TOP: _TOP,
+    "model": _MODEL,
+    "model.experts": _EXPERTS,
+    "model.latent": _LATENT,
+    "hardware": _HARDWARE,
+    "layout": _LAYOUT,
+    "batch": _BATCH,
+    "training": _TRAINING,
+    "search": _SEARCH,
+}
+"""Section -> its keys."""
+
+NEEDED_SECTIONS: Final = ("model", "hardware", "batch")
+FREE_SECTIONS: Final = ("calibration", "serving")
+"""Sections whose keys are those of the model that takes them."""
+
+
+def key_of(section: str, name: str) -> PlanKey | None:
+    """Return the row of a key, None where there is no such key."""
+    return next((key for key in SECTIONS.get(section, ()) if key.name == name), None)
