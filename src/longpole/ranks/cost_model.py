@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+
+from longpole.hardware.nccl_fits import all_fits, system_of
+from longpole.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,9 +19,6 @@ if TYPE_CHECKING:
 
 _ROUNDS: Final = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1, "all_to_all": 1}
 _ONCE: Final = ("broadcast", "reduce", "send_recv")
-
-_FIELDS: Final = 6
-_NS_PER_US: Final = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,36 +116,9 @@ def fit_model(sizes: NDArray[np.int64], transfer_ns: NDArray[np.int64], settings
 
 def shipped_model(device_name: str, kind: str, n: int) -> Model | None:
     """Return the shipped fit for a device, kind and number of ranks of one node, None where there is none."""
-    name = device_name.upper().replace("-", " ")
-    system = next((system for words, system in _SYSTEMS if all(word in name.split() for word in words)), None)
-    row = _shipped().get((system or "", kind, n))
-    if row is None:
+    system = system_of(device_name)
+    fit = all_fits().get((system or "", kind, n))
+    if fit is None:
         return None
-    alpha_us, gamma_us, rate = row
     says = f"{system}, {kind}, {n} ranks of one node"
-    return Model(alpha_us * _NS_PER_US, gamma_us * _NS_PER_US, rate, "shipped", says)
-
-
-# Words of a device's name -> the system that was measured; the first that fits. PCIe parts were not measured.
-_SYSTEMS: Final = (
-    (("GB200",), "gb200"),
-    (("B200",), "b200_sxm"),
-    (("H200",), "h200_sxm"),
-    (("H100", "HBM3"), "h100_sxm"),
-    (("A100", "SXM4"), "a100_sxm"),
-    (("L40S",), "l40s"),
-)
-
-
-@cache
-def _shipped() -> dict[tuple[str, str, int], tuple[float, float, float]]:
-    """Read the shipped fits: (system, kind, ranks) -> alpha in µs, gamma in µs per root byte, rate in GB/s."""
-    from importlib.resources import files
-
-    text = (files("longpole.ranks") / "shipped_fits.csv").read_text(encoding="utf-8")
-    rows = [line.split(",") for line in text.splitlines() if line and not line.startswith("#")]
-    return {
-        (row[0], row[1], int(row[2])): (float(row[3]), float(row[4]), float(row[5]))
-        for row in rows[1:]
-        if len(row) == _FIELDS
-    }
+    return Model(fit.alpha_s * NS_PER_S, fit.gamma_s * NS_PER_S, fit.bytes_per_s / NS_PER_S, "shipped", says)
