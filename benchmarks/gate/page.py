@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.gate.simulate import CHANGES, COUNTS, MORE_PAIRS, NOISES, REAL, RESULTS, SEQUENTIAL
+from benchmarks.gate.grid import CHANGES, COUNTS, NOISES, REAL, SEQUENTIAL, SIMULATED
 from tools.generated_part import replace_part
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ _PARTS: Final = ("simulated", "real")
 
 def render_page(page: str) -> str:
     """Return the page with its tables made anew."""
-    simulated = json.loads(RESULTS.read_text())
-    real = [json.loads(path.read_text()) for path in (REAL, MORE_PAIRS)]
+    simulated = json.loads(SIMULATED.read_text())
+    real = [json.loads(path.read_text()) for path in REAL]
     for name, text in zip(_PARTS, (_simulated(simulated), "\n\n".join(map(_real, real))), strict=True):
         page = replace_part(page, name, text)
     return page

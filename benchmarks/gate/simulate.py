@@ -14,11 +14,12 @@ import argparse
 import json
 import sys
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from benchmarks.gate.grid import CHANGES, COUNTS, NOISES, PAGE, SEQUENTIAL, SIMULATED
+from benchmarks.gate.page import render_page
 from longpole.stats.looks import plan_looks, run_looks
 from longpole.stats.three_way import IMPROVED, INCONCLUSIVE, REGRESSED, SAME, Bounds
 
@@ -30,22 +31,12 @@ if TYPE_CHECKING:
 
     Values: TypeAlias = NDArray[np.float64]
 
-ROOT: Final = Path(__file__).resolve().parents[2]
-RESULTS: Final = Path(__file__).resolve().parent / "results" / "simulated.json"
-REAL: Final = Path(__file__).resolve().parent / "results" / "real.json"
-MORE_PAIRS: Final = REAL.with_name("real-more-pairs.json")
-PAGE: Final = ROOT / "docs" / "concepts" / "how-good-is-the-gate.md"
-
 THRESHOLD: Final = 0.03
-NOISES: Final = (0.01, 0.02, 0.03, 0.05, 0.10)
-CHANGES: Final = (0.0, 0.03, 0.05, 0.10)
-COUNTS: Final = (5, 10, 20, 50)
 FIRST, MOST = 10, 40
 UNITS: Final = 10
 SHARED: Final = 0.10
 SEED: Final = 2026
 TRIALS: Final = 10_000
-SEQUENTIAL: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +141,11 @@ def main() -> int:
     given = parser.parse_args()
     if not given.check:
         cells = simulate_all(given.trials)
-        RESULTS.parent.mkdir(exist_ok=True)
+        SIMULATED.parent.mkdir(exist_ok=True)
         kept = {"trials": given.trials, "seed": SEED, "cells": [asdict(cell) for cell in cells]}
-        RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+        SIMULATED.write_text(json.dumps(kept, indent=1) + "\n")
         for complaint in complaints(cells, given.trials):
             print(complaint)
-    from benchmarks.gate.page import render_page
-
     before = PAGE.read_text(encoding="utf-8")
     after = render_page(before)
     if given.check:

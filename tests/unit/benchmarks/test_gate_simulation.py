@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.gate.page import render_page
-from benchmarks.gate.simulate import COUNTS, NOISES, PAGE, SEQUENTIAL, complaints, simulate, simulate_all
+from benchmarks.gate.grid import COUNTS, NOISES, PAGE, SEQUENTIAL
+from benchmarks.gate.simulate import complaints, simulate, simulate_all
 
 if TYPE_CHECKING:
     from pathlib import Path
