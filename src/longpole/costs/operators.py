@@ -10,7 +10,7 @@ that the element-wise kernels in between move, counted by hand below.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
@@ -56,6 +56,7 @@ _EMBEDDING: Final = 4.0  # per token and unit of width: a row is read, and writt
 _MEMORY_BACKWARD: Final = 1.8  # bytes of an element-wise kernel's backward over its forward: output's gradient, inputs
 _FLASH_BACKWARD: Final = 2.5  # five products where the forward pass has two: scores are computed again
 _TILE: Final = 128 * 256
+_RESULT_BYTES: Final = 2  # products give 16-bit results, and head and router are not computed in fewer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,16 +161,17 @@ def shard_of(layout: Layout, work: Work) -> Shard:
 
 
 @lru_cache(maxsize=4096)
-def layer_operators(model: Architecture, shard: Shard, *, experts: bool, windowed: bool) -> tuple[Operator, ...]:
+def layer_operators(model: Architecture, shard: Shard, *, experts: bool) -> tuple[Operator, ...]:
     """Return the operators of one layer.
+
+    Where some layers see a sliding window only, attention is that of the average layer.
 
     Args:
         model: Whose layer.
         shard: Shapes on one device.
         experts: Whether the layer's feed-forward part is a mixture of experts.
-        windowed: Whether its attention sees a sliding window only.
     """
-    found = [*_projections(model, shard), *_attention(model, shard, windowed=windowed), _norms(model, shard)]
+    found = [*_projections(model, shard), *_attention(model, shard), _norms(model, shard)]
     if experts and model.experts is not None:
         found += _mixture(model, shard, model.experts)
     else:
@@ -192,7 +194,7 @@ def head_operators(model: Architecture, shard: Shard) -> tuple[Operator, ...]:
     norm_bytes = 4.0 * shard.own_tokens * model.hidden
     return (
         _memory("final norm", norm_bytes),
-        _product("logits", shard._replace(element_bytes=2), shard.tokens, model.hidden, own, kind="head"),
+        _product("logits", Product(shard.tokens, model.hidden, own), _RESULT_BYTES, kind="head"),
         Operator(name="loss", kind="memory", moved_bytes=per_logit * shard.tokens * own, launches=3, backward=1.0),
     )
 
@@ -202,7 +204,9 @@ def predictor_operators(model: Architecture, shard: Shard) -> tuple[Operator, ..
     """Return the operators of one further predicted token beside its layer and head: two norms and a projection."""
     return (
         _memory("predictor norms", 8.0 * shard.own_tokens * model.hidden),
-        _product("predictor projection", shard, shard.own_tokens, 2.0 * model.hidden, model.hidden),
+        _product(
+            "predictor projection", Product(shard.own_tokens, 2.0 * model.hidden, model.hidden), shard.element_bytes
+        ),
     )
 
 
@@ -245,11 +249,18 @@ def time_of(operators: tuple[Operator, ...], rates: Rates, recompute: str = "non
     )
 
 
-def _product(
-    name: str, shard: Shard, rows: float, inner: float, columns: float, *, kind: Kind = "matmul", count: float = 1.0
-) -> Operator:
-    """Return `count` matrix products of one shape: FLOPs, and each operand and result moved once."""
-    moved_bytes = shard.element_bytes * (rows * inner + inner * columns) + 2 * rows * columns
+class Product(NamedTuple):
+    """A matrix product's dimensions: rows by inner times inner by columns."""
+
+    rows: float
+    inner: float
+    columns: float
+
+
+def _product(name: str, shape: Product, element_bytes: int, *, kind: Kind = "matmul", count: float = 1.0) -> Operator:
+    """Return `count` matrix products of one shape: each operand and result is moved once, the result in 16 bits."""
+    rows, inner, columns = shape
+    moved_bytes = element_bytes * (rows * inner + inner * columns) + _RESULT_BYTES * rows * columns
     return Operator(
         name=name,
         kind=kind,
@@ -270,28 +281,35 @@ def _projections(model: Architecture, shard: Shard) -> list[Operator]:
     # Key-value heads are replicated where there are fewer of them than tensor-parallel ranks.
     keys = model.head_dim * max(model.key_value_heads / shard.tp, 1.0)
     return [
-        _product("qkv", shard, shard.tokens, model.hidden, width + 2 * keys),
-        _product("attention output", shard, shard.tokens, width, model.hidden),
+        _product("qkv", Product(shard.tokens, model.hidden, width + 2 * keys), shard.element_bytes),
+        _product("attention output", Product(shard.tokens, width, model.hidden), shard.element_bytes),
     ]
 
 
 def _latent_projections(model: Architecture, shard: Shard, latent: Latent) -> list[Operator]:
-    """Down-projections are not divided over the tensor-parallel ranks, but their tokens are under sequence parallelism."""
+    """Return the products of latent attention.
+
+    The ones that compress are not divided over tensor-parallel ranks, but under sequence parallelism their tokens are.
+    """
     heads = model.heads / shard.tp
     queries = heads * (latent.plain_dim + latent.rope_dim)
     found = []
     if latent.query_rank:
-        found.append(_product("query down", shard, shard.own_tokens, model.hidden, latent.query_rank))
-        found.append(_product("query up", shard, shard.tokens, latent.query_rank, queries))
+        found.append(
+            _product("query down", Product(shard.own_tokens, model.hidden, latent.query_rank), shard.element_bytes)
+        )
+        found.append(_product("query up", Product(shard.tokens, latent.query_rank, queries), shard.element_bytes))
     else:
-        found.append(_product("query", shard, shard.tokens, model.hidden, queries))
+        found.append(_product("query", Product(shard.tokens, model.hidden, queries), shard.element_bytes))
     key_width = latent.key_value_rank + latent.rope_dim
     up = heads * (latent.plain_dim + latent.value_dim)
     return [
         *found,
-        _product("key-value down", shard, shard.own_tokens, model.hidden, key_width),
-        _product("key-value up", shard, shard.tokens, latent.key_value_rank, up),
-        _product("attention output", shard, shard.tokens, heads * latent.value_dim, model.hidden),
+        _product("key-value down", Product(shard.own_tokens, model.hidden, key_width), shard.element_bytes),
+        _product("key-value up", Product(shard.tokens, latent.key_value_rank, up), shard.element_bytes),
+        _product(
+            "attention output", Product(shard.tokens, heads * latent.value_dim, model.hidden), shard.element_bytes
+        ),
     ]
 
 
@@ -310,8 +328,16 @@ def seen_keys(sequence: int, window: int, *, skips: bool) -> float:
     return reach * (sequence - reach / 2) / sequence
 
 
-def _attention(model: Architecture, shard: Shard, *, windowed: bool) -> list[Operator]:
-    keys = seen_keys(shard.sequence, model.window if windowed else 0, skips=shard.flash)
+def _average_keys(model: Architecture, shard: Shard) -> float:
+    everywhere = seen_keys(shard.sequence, 0, skips=shard.flash)
+    if not model.windowed_layers:
+        return everywhere
+    share = model.windowed_layers / model.layers
+    return share * seen_keys(shard.sequence, model.window, skips=shard.flash) + (1 - share) * everywhere
+
+
+def _attention(model: Architecture, shard: Shard) -> list[Operator]:
+    keys = _average_keys(model, shard)
     heads = model.heads / shard.tp
     flops = 2.0 * shard.tokens * keys * heads * (model.score_dim + model.value_dim)
     own_keys = max(model.key_value_heads / shard.tp, 1.0) if model.latent is None else heads
@@ -329,17 +355,7 @@ def _attention(model: Architecture, shard: Shard, *, windowed: bool) -> list[Ope
     ]
     if not shard.flash:
         scores = shard.tokens * shard.sequence * heads
-        softmax = _memory("softmax", _SOFTMAX * scores, launches=2)
-        found.append(
-            Operator(
-                name=softmax.name,
-                kind="memory",
-                moved_bytes=softmax.moved_bytes,
-                launches=2,
-                backward=_MEMORY_BACKWARD,
-                scores=True,
-            )
-        )
+        found.append(replace(_memory("softmax", _SOFTMAX * scores, launches=2), scores=True))
     if not model.positions:
         turned = model.score_dim if model.latent is None else model.latent.rope_dim
         passes = 2.0 if model.query_key_norm else 1.0
@@ -359,9 +375,9 @@ def _feed_forward(
     matrices = 2 if model.gated else 1
     per_unit = _GATED if model.gated else _GELU
     return [
-        _product(f"{name} in", shard, rows, model.hidden, matrices * width, count=count),
+        _product(f"{name} in", Product(rows, model.hidden, matrices * width), shard.element_bytes, count=count),
         _memory(f"{name} activation", per_unit * rows * width * count),
-        _product(f"{name} out", shard, rows, width, model.hidden, count=count),
+        _product(f"{name} out", Product(rows, width, model.hidden), shard.element_bytes, count=count),
     ]
 
 
@@ -375,7 +391,7 @@ def _mixture(model: Architecture, shard: Shard, experts: Experts) -> list[Operat
     held = experts.count / shard.ep
     rows = routed * shard.etp * shard.ep / experts.count  # of one expert, if all are equally popular
     found = [
-        _product("router", shard._replace(element_bytes=2), shard.own_tokens, model.hidden, experts.count),
+        _product("router", Product(shard.own_tokens, model.hidden, experts.count), _RESULT_BYTES),
         _memory("dispatch and combine", _EXCHANGE * routed * model.hidden, launches=4),
         *_feed_forward(model, shard, experts.width / shard.etp, rows, count=held, name="experts"),
     ]

@@ -227,8 +227,7 @@ def prefetch_overlap(
     computed: list[tuple[float, float]] = []
     now_s = 0.0
     for unit, took_s in enumerate(compute_s):
-        for one in gather_s[len(gathered_s) : unit + ahead + 1]:
-            gathered_s.append(stream.run(now_s, one))
+        gathered_s += [stream.run(now_s, one) for one in gather_s[len(gathered_s) : unit + ahead + 1]]
         start_s = max(now_s, gathered_s[unit])
         now_s = start_s + took_s
         computed.append((start_s, now_s))
@@ -269,7 +268,7 @@ class _Stream:
         self.spans: list[tuple[float, float]] = []
 
     def run(self, ready_s: float, took_s: float) -> float:
-        """Run an operation that may start from a moment on, and return when it is over; one of no length is not there."""
+        """Run what may start from a moment on, and return when it is over; what takes no time is not there."""
         if took_s <= 0:
             return ready_s
         start_s = max(self.free_s, ready_s)
