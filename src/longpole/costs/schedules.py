@@ -1,0 +1,375 @@
+"""Pipeline schedules: simulated pass by pass, and the closed forms where those are exact.
+
+A schedule is, for every device, the order of its passes. A pass starts when the device is free and its inputs have
+arrived; nothing else decides. So unequal stages, fewer micro-batches than stages, and transfers between stages need no
+formula of their own. The orders themselves are in `schedule_orders.py`.
+
+    1F1B    device 0   F F F F . . . B F B F B . B . B          F forward, B backward,
+            device 1     F F F . . B F B F B F B . B            I backward of the input,
+            device 2       F F . B F B F B F B F B              W backward of the weights
+
+What is called the bubble is the idle time of the busiest device. Where the optimizer waits for all devices, a step
+takes from the first start to the last end; where it does not (`zb2p` and `zbv`), a device goes on with the next step
+when its own passes are done, and a step takes the longest of the devices' own spans.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from longpole.costs.formula import Formula
+from longpole.costs.schedule_orders import DUAL, STAGGERED, check_counts, order_of
+from longpole.costs.schedule_program import program_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.costs.schedule_program import Program
+
+_SC21: Final = "arXiv:2104.04473, section 2.2"
+_ZERO_BUBBLE: Final = "arXiv:2401.10241, table 1, and sail-sg/zero-bubble-pipeline-parallelism, README"
+_DUALPIPE: Final = "deepseek-ai/DualPipe, README, pipeline bubbles and memory usage"
+
+# F, B, W: forward, full backward, and of that the part for the weights, of one micro-batch on one device.
+BUBBLE_1F1B: Final = Formula("(p-1)*(F+B)", "s", _SC21)
+BUBBLE_INTERLEAVED: Final = Formula("(p-1)*(F+B)/v", "s", _SC21)
+BUBBLE_ZB1P: Final = Formula("(p-1)*(F+B-2*W)", "s", _ZERO_BUBBLE)
+BUBBLE_ZB2P: Final = Formula("(p-1)*(F+B-3*W)", "s", _ZERO_BUBBLE)
+BUBBLE_DUALPIPE: Final = Formula("(p/2-1)*(FB+B-3*W)", "s", _DUALPIPE)
+BUBBLE_OF_IDEAL: Final = Formula("(p-1)/(v*m)", "", _SC21)
+BUBBLE_SHARE: Final = Formula("(p-1)/(v*m+p-1)", "", f"{_SC21}: bubble / (bubble + m*(F+B))")
+# Micro-batches whose activations the first device holds, in units of its whole share of the layers.
+IN_FLIGHT_1F1B: Final = Formula("min(p, m)", "", _SC21)
+IN_FLIGHT_INTERLEAVED: Final = Formula("p*(1+(p-1)/(p*v))", "", "arXiv:2205.05198, section 4.2.3")
+IN_FLIGHT_DUALPIPE: Final = Formula("p+1", "", _DUALPIPE)
+_WEIGHTS_IN_BUBBLE: Final = {"gpipe": 0, "1f1b": 0, "interleaved": 0, "zb1p": 2, "zb2p": 3}  # W taken off F + B
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """How long the passes of one micro-batch take on one stage.
+
+    Attributes:
+        forward_s: Forward, seconds.
+        backward_s: The whole backward.
+        weight_s: Of the backward the part that computes the gradients of the weights, which nobody waits for.
+        pair_s: Of a forward and a backward of two micro-batches run into each other (DualPipe); None for their sum.
+    """
+
+    forward_s: float
+    backward_s: float
+    weight_s: float = 0.0
+    pair_s: float | None = None
+
+    def over(self, chunks: int) -> Times:
+        """Return the times of one of that many equal parts."""
+        pair_s = None if self.pair_s is None else self.pair_s / chunks
+        return Times(
+            forward_s=self.forward_s / chunks,
+            backward_s=self.backward_s / chunks,
+            weight_s=self.weight_s / chunks,
+            pair_s=pair_s,
+        )
+
+
+class Pass(NamedTuple):
+    """One pass of a micro-batch through one part of the model.
+
+    Attributes:
+        device: Which of the pipeline's devices.
+        part: Which part of the model, counted from its input.
+        micro_batch: Which micro-batch.
+        kind: `F` forward, `B` backward, `I` and `W` its two halves.
+        start_s, end_s: From the start of the step.
+    """
+
+    device: int
+    part: int
+    micro_batch: int
+    kind: str
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """What a simulated step looks like.
+
+    Attributes:
+        schedule: Its name.
+        stages: Devices of the pipeline.
+        micro_batches: Of the step.
+        passes: Every pass, device by device in order; the two of a pair have the same times.
+        makespan_s: From the first start to the last end.
+        period_s: What a step takes when one follows the other: the makespan, or the longest span of a device where the
+            optimizer does not wait for all of them.
+        busy_s: Per device.
+        idle_s: Per device: the period less what it is busy.
+        peak_in_flight: Per device, the most micro-batches whose activations it holds at once; a device's whole share
+            of the layers counts as one. Where a device holds two whole stages (DualPipe), either of them counts as one.
+    """
+
+    schedule: str
+    stages: int
+    micro_batches: int
+    passes: tuple[Pass, ...]
+    makespan_s: float
+    period_s: float
+    busy_s: tuple[float, ...]
+    idle_s: tuple[float, ...]
+    peak_in_flight: tuple[float, ...]
+
+    @property
+    def bubble_s(self) -> float:
+        """Idle time of the busiest device: period = busiest device + bubble."""
+        return self.period_s - max(self.busy_s)
+
+    @property
+    def bubble_share(self) -> float:
+        """Bubble over period."""
+        return self.bubble_s / self.period_s if self.period_s else 0.0
+
+
+def simulate(
+    schedule: str,
+    stages: int,
+    micro_batches: int,
+    times: Times | Sequence[Times],
+    chunks: int = 1,
+    transfer_s: float = 0,
+) -> Timeline:
+    """Run a schedule pass by pass.
+
+    Args:
+        schedule: One of `layout.SCHEDULES`.
+        stages: Devices of the pipeline, p.
+        micro_batches: Of the step, m.
+        times: Of every part of the model in the order of the layers, or one for devices that are all alike: then of a
+            device's whole share, which its chunks divide equally.
+        chunks: Parts of the model per device, v (`interleaved`; `zbv` always has two).
+        transfer_s: From a pass's end until its output is at the next device; the sending device goes on meanwhile.
+
+    Raises:
+        UsageError: The schedule does not exist for these counts.
+
+    >>> simulate("1f1b", 4, 8, Times(forward_s=1.0, backward_s=2.0)).bubble_s
+    9.0
+    """
+    chunks = check_counts(schedule, stages, micro_batches, chunks)
+    program = program_of(schedule, stages, micro_batches, chunks)
+    lengths = _lengths(program, _times_of_parts(times, stages, chunks))
+    rows: list[list[Pass]] = [[] for _ in range(stages)]
+    busy_s: list[float] = [0] * stages
+    for entry, step, end in zip(program.entries, program.steps, program.ends(lengths, transfer_s), strict=True):
+        start = end - lengths[entry.length]
+        busy_s[entry.device] += lengths[entry.length]
+        rows[entry.device].extend(Pass(entry.device, part, number, kind, start, end) for kind, part, number in step)
+    makespan_s = max(row[-1].end_s for row in rows)
+    period_s = max(row[-1].end_s - row[0].start_s for row in rows) if schedule in STAGGERED else makespan_s
+    return Timeline(
+        schedule=schedule,
+        stages=stages,
+        micro_batches=micro_batches,
+        passes=tuple(one for row in rows for one in row),
+        makespan_s=makespan_s,
+        period_s=period_s,
+        busy_s=tuple(busy_s),
+        idle_s=tuple(period_s - busy for busy in busy_s),
+        peak_in_flight=tuple(peak / chunks for peak in order_of(schedule, stages, micro_batches, chunks).peaks()),
+    )
+
+
+def closed_bubble_s(schedule: str, stages: int, micro_batches: int, times: Times, chunks: int = 1) -> float | None:
+    """Return the longest idle time of a device where a closed form is exact, else None.
+
+    It is for devices that are all alike, and transfers that take no time. All devices are then idle equally long, but
+    with DualPipe where a pair takes less than its passes: the published form is that of the devices in the middle.
+
+    The zero-bubble forms need 2p micro-batches, and passes that fit into one another: `zb1p` and `zb2p` a W that is no
+    longer than F and than I, `zbv` and DualPipe F = I = W.
+    """
+    p, forward_s, backward_s, weight_s = stages, times.forward_s, times.backward_s, times.weight_s
+    inputs_s = backward_s - weight_s
+    if schedule in {"gpipe", "1f1b"} or (schedule == "interleaved" and micro_batches % p == 0):
+        return BUBBLE_INTERLEAVED(p=p, F=forward_s, B=backward_s, v=chunks)
+    if schedule == "interleaved" or micro_batches < 2 * p or weight_s > min(forward_s, inputs_s):
+        return None
+    if schedule in {"zb1p", "zb2p"}:
+        form = BUBBLE_ZB1P if schedule == "zb1p" else BUBBLE_ZB2P
+        return form(p=p, F=forward_s, B=backward_s, W=weight_s)
+    if max(forward_s, inputs_s) > weight_s:
+        return None
+    if schedule == "zbv":
+        return BUBBLE_ZB2P(p=p, F=forward_s, B=backward_s, W=weight_s)
+    # Of DualPipeV the published form counts the parts of the model, two a device, and so do F, B and W.
+    pair_s = forward_s + backward_s if times.pair_s is None else times.pair_s
+    v = 2 if schedule == "dualpipev" else 1
+    return BUBBLE_DUALPIPE(p=v * p, FB=pair_s / v, B=backward_s / v, W=weight_s / v)
+
+
+def step_seconds(
+    schedule: str,
+    stages: int,
+    micro_batches: int,
+    times: Times | Sequence[Times],
+    chunks: int = 1,
+    transfer_s: float = 0,
+) -> float:
+    """Return `simulate(...).period_s`, without simulating where that is not needed: for searches.
+
+    Devices that are all alike take the closed form where it is exact; `gpipe` and `1f1b` with unequal stages or
+    transfers take a recursion over the micro-batches that stops once every further micro-batch costs the same; the rest
+    is simulated, and remembered.
+    """
+    chunks = check_counts(schedule, stages, micro_batches, chunks)
+    if isinstance(times, Times) and not transfer_s and schedule not in DUAL:
+        bubble_s = closed_bubble_s(schedule, stages, micro_batches, times, chunks)
+        if bubble_s is not None:
+            return micro_batches * (times.forward_s + times.backward_s) + bubble_s
+    of_part = _times_of_parts(times, stages, chunks)
+    if schedule in {"gpipe", "1f1b"} or (schedule == "interleaved" and chunks == 1):
+        forwards = [one.forward_s for one in of_part]
+        backwards = [one.backward_s for one in of_part]
+        if schedule == "gpipe":
+            return _gpipe_seconds(forwards, backwards, micro_batches, transfer_s)
+        return _one_f_one_b_seconds(forwards, backwards, micro_batches, transfer_s)
+    return _period(schedule, stages, micro_batches, tuple(of_part), chunks, transfer_s)
+
+
+def estimate_seconds(
+    schedule: str,
+    stages: int,
+    micro_batches: int,
+    times: Times | Sequence[Times],
+    chunks: int = 1,
+    transfer_s: float = 0,
+) -> float:
+    """Return about what `step_seconds` does, in a microsecond a part: to rank many layouts before a few are simulated.
+
+    The closed forms with every device's own share in place of p-1 equal ones: the busiest device waits for nothing but
+    the bubble. Exact where the closed forms are. `zbv` and DualPipe have no such form and are simulated.
+    """
+    chunks = check_counts(schedule, stages, micro_batches, chunks)
+    weights_in_bubble = _WEIGHTS_IN_BUBBLE.get(schedule)
+    if weights_in_bubble is None:
+        return step_seconds(schedule, stages, micro_batches, times, chunks, transfer_s)
+    of_part = _times_of_parts(times, stages, chunks)
+    totals_s = [0.0] * stages
+    shares_s = [0.0] * stages
+    for part, one in enumerate(of_part):
+        device = part % stages
+        total_s = one.forward_s + one.backward_s
+        totals_s[device] += total_s
+        shares_s[device] += total_s - weights_in_bubble * one.weight_s
+    busiest = max(range(stages), key=totals_s.__getitem__)
+    bubble_s = (sum(shares_s) - shares_s[busiest]) / chunks
+    return micro_batches * totals_s[busiest] + max(bubble_s, 0) + 2 * (stages - 1) * transfer_s
+
+
+@lru_cache(maxsize=4096)
+def _period(
+    schedule: str, stages: int, micro_batches: int, times: tuple[Times, ...], chunks: int, transfer_s: float
+) -> float:
+    """Return the period of a run."""
+    program = program_of(schedule, stages, micro_batches, chunks)
+    lengths = _lengths(program, times)
+    ends = program.ends(lengths, transfer_s)
+    if schedule not in STAGGERED:
+        return max(ends)
+    firsts: dict[int, float] = {}
+    lasts: dict[int, float] = {}
+    for entry, end in zip(program.entries, ends, strict=True):
+        firsts.setdefault(entry.device, end - lengths[entry.length])
+        lasts[entry.device] = end
+    return max(last - firsts[device] for device, last in lasts.items())
+
+
+def _times_of_parts(times: Times | Sequence[Times], stages: int, parts: int) -> list[Times]:
+    """Return the times of every part of the model, from its input on."""
+    if isinstance(times, Times):
+        return [times.over(parts) if parts > 1 else times] * (stages * parts)
+    if len(times) != stages * parts:
+        msg = f"expected times of {stages * parts} parts ({stages} stages, {parts} each), found {len(times)}"
+        raise ValueError(msg)
+    return list(times)
+
+
+def _gpipe_seconds(forwards: list[float], backwards: list[float], micro_batches: int, transfer_s: float) -> float:
+    """Return the time of all forwards and then all backwards: two flow shops with jobs that are all alike."""
+    passes_s = sum(forwards) + sum(backwards) + 2 * (len(forwards) - 1) * transfer_s
+    return passes_s + (micro_batches - 1) * (max(forwards) + max(backwards))
+
+
+def _one_f_one_b_seconds(forwards: list[float], backwards: list[float], micro_batches: int, transfer_s: float) -> float:
+    """Return the time of a 1F1B step.
+
+    Round j computes on every stage s the end of forward p-1-s+j and of backward j from round j-1 alone, so once a round
+    has moved every stage by the same time, all further ones will, until forwards run out.
+    """
+    p, m = len(forwards), micro_batches
+    last = p - 1
+    # Ends of the newest forward and backward of each stage; warm-up first: forward i of stage s needs i of s-1.
+    forward_ends = [0.0] * p
+    arrivals = [0.0] * m
+    ready: list[float] = [0.0] * p  # of forward p-1-s at stage s: round 0
+    for s in range(p):
+        end = 0.0
+        for i in range(min(last - s, m)):
+            end = max(end, arrivals[i]) + forwards[s]
+            arrivals[i] = end + transfer_s
+        forward_ends[s] = end
+        ready[s] = arrivals[last - s] if last - s < m else 0.0
+    backward_ends = list(forward_ends)  # what the device is busy with before round 0
+    j = 0
+    steady = False
+    while j < m:
+        before = list(backward_ends)
+        moved_forwards = list(forward_ends)
+        for s in range(p):
+            if last - s + j < m:
+                start = max(backward_ends[s], ready[s])
+                forward_ends[s] = start + forwards[s]
+        for s in range(last):
+            ready[s + 1] = forward_ends[s] + transfer_s
+        arrived = 0.0
+        for s in range(last, -1, -1):
+            end = max(arrived, forward_ends[s], backward_ends[s]) + backwards[s]
+            backward_ends[s] = end
+            arrived = end + transfer_s
+        j += 1
+        full = m - last - j  # rounds left in which every stage still has a forward
+        if not steady and j > 1 and full > 1:
+            by = backward_ends[last] - before[last]
+            steady = all(abs(a - b - by) <= 1e-12 * a for a, b in zip(backward_ends, before, strict=True)) and all(
+                abs(a - b - by) <= 1e-12 * a for a, b in zip(forward_ends, moved_forwards, strict=True)
+            )
+            if steady:
+                jump = (full - 1) * by
+                backward_ends = [end + jump for end in backward_ends]
+                forward_ends = [end + jump for end in forward_ends]
+                ready = [end + jump for end in ready]
+                j += full - 1
+    return backward_ends[0] if m else 0.0
+
+
+def _lengths(program: Program, times: Sequence[Times]) -> list[float]:
+    """Return how long every kind of step takes."""
+    return [_length(kind, times) for kind in program.lengths]
+
+
+def _length(kind: tuple[tuple[str, int], ...], times: Sequence[Times]) -> float:
+    """Return how long a pass takes, or a pair of them."""
+    if len(kind) == 2:
+        forward, backward = (times[part] for _, part in kind)
+        if forward.pair_s is None or backward.pair_s is None:
+            return forward.forward_s + backward.backward_s
+        return (forward.pair_s + backward.pair_s) / 2
+    ((pass_kind, part),) = kind
+    of_part = times[part]
+    if pass_kind == "F":
+        return of_part.forward_s
+    if pass_kind == "W":
+        return of_part.weight_s
+    return of_part.backward_s if pass_kind == "B" else of_part.backward_s - of_part.weight_s
