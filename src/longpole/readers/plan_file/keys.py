@@ -105,7 +105,9 @@ _LAYOUT: Final = (
     PlanKey("layout", "vp", "count", "1", "Chunks of a pipeline stage (interleaved schedule).", 10**4),
     PlanKey("layout", "sp", "flag", "true where `tp` > 1", "Sequence parallelism beside tensor parallelism."),
     PlanKey("layout", "zero", "size", "0", "Stage of ZeRO; 1 is a distributed optimizer, 3 is FSDP.", 3),
-    PlanKey("layout", "schedule", "text", "`1f1b`", "Schedule of the pipeline."),
+    PlanKey("layout", "schedule", "text", "`1f1b`, with `vp` > 1 `interleaved`", "Schedule of the pipeline."),
+    PlanKey("layout", "cp_kind", "text", "`ring`", "How context parallelism brings keys and values together."),
+    PlanKey("layout", "chunk_layers", "counts", "as even as they come", "Layers of each pipeline chunk, in order."),
 )
 
 _BATCH: Final = (
@@ -115,7 +117,7 @@ _BATCH: Final = (
 )
 
 _TRAINING: Final = (
-    PlanKey("training", "dtype", "text", "`bf16`", "Data type of the computation: bf16, fp16 or fp8."),
+    PlanKey("training", "dtype", "text", "`bf16`", "Data type of the computation: bf16, fp16, fp8 or fp32."),
     PlanKey("training", "optimizer", "text", "`adam`", "Whose states are kept."),
     PlanKey("training", "gradient_bytes", "count", "4", "Bytes of a gradient as it is kept and reduced.", 8),
     PlanKey(
@@ -126,6 +128,7 @@ _TRAINING: Final = (
         "What backward computes again, for all layers or by layer.",
     ),
     PlanKey("training", "flash", "flag", "true", "Attention that never writes its scores to memory."),
+    PlanKey("training", "dropout", "flag", "false", "Dropout, whose masks are kept."),
     PlanKey("training", "fused_loss", "flag", "true", "A cross-entropy that keeps no copy of the logits in 32 bits."),
 )
 

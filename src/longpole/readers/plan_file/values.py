@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from longpole.readers.plan_file.keys import PlanKey
 
 POLICIES: Final = ("none", "selective", "full")
-PEAK_TYPES: Final = ("bf16", "fp16", "fp8")
+PEAK_TYPES: Final = ("bf16", "fp16", "fp8", "fp32")
 _MOST_COUNT: Final = 1 << 40
 _SHOWN: Final = 60
 _LAYERS: Final = re.compile(r"\s*\d{1,6}(\s*-\s*\d{1,6})?(\s*,\s*\d{1,6}(\s*-\s*\d{1,6})?)*\s*", re.ASCII)

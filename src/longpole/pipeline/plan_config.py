@@ -1,0 +1,404 @@
+"""From the keys of a plan to what is planned: model, devices and links, layout, batch; and what was taken for granted.
+
+A figure that decides (a peak, the rate of a network) is stated or taken from the device table, never guessed. What is
+left out and has a usual value is taken and told of, with its source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.costs.architecture import Architecture, Experts, Latent, read_config
+from longpole.costs.cluster import Cluster, cluster_of
+from longpole.costs.flops import convention_of
+from longpole.costs.layout import Layout, Work, complaints
+from longpole.errors import UsageError
+from longpole.hardware.devices import Device, find_device, match_device
+from longpole.readers.plan_file.read import refuse_key
+from longpole.readers.plan_file.values import parse_layers
+from longpole.units import BYTES_PER_GB
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from longpole.costs.flops import Convention
+    from longpole.readers.plan_file.read import PlanFile
+
+_TERA: Final = 10**12
+_DIMENSIONS: Final = tuple(one.name for one in fields(Architecture) if one.name not in ("experts", "latent", "name"))
+_NEEDED: Final = ("layers", "hidden", "heads", "vocabulary")
+_WHOLE_NETWORKS_GB_PER_S: Final = (100, 200, 400, 800)
+"""Adapters are sold by these figures in gigabits; as gigabytes they are eight times too much."""
+_TWICE: Final = (1.95, 2.05)
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """What a plan does not state.
+
+    Attributes:
+        key: That would state it.
+        value: What was taken.
+        source: Why, or from where.
+    """
+
+    key: str
+    value: str
+    source: str
+
+
+@dataclass(slots=True)
+class Told:
+    """What is said beside the figures, as it turns up: what was taken for granted, and what looks like a slip."""
+
+    defaults: list[Default] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def default(self, key: str, value: str, source: str) -> None:
+        """Tell of something that the plan does not state."""
+        self.defaults.append(Default(key, value, source))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What a plan describes.
+
+    Attributes:
+        path, name: The file, and what it calls itself.
+        model, model_source: What is trained, and where its dimensions come from.
+        cluster: Devices and links.
+        devices: How many there are.
+        limit_bytes: What may be used of a device's memory.
+        layout, work, optimizer: How, and what a step processes.
+        convention: Under which the headline MFU is.
+        told: What was taken for granted, and what looks like a slip.
+    """
+
+    path: str
+    name: str
+    model: Architecture
+    model_source: str
+    cluster: Cluster
+    devices: int
+    limit_bytes: float
+    layout: Layout
+    work: Work
+    optimizer: str
+    convention: Convention
+    told: Told
+
+    def with_layout(self, layout: Layout, work: Work) -> Planned:
+        """Return the same for another layout or batch."""
+        return replace(self, layout=layout, work=work)
+
+
+def read_planned(file: PlanFile) -> Planned:
+    """Make what is planned out of checked keys.
+
+    Raises:
+        UsageError: The convention is left out, a device or preset is not known, the layout does not divide, or a
+            network is needed and not stated; the message says what would be accepted.
+        InputError: The model's `config.json` cannot be read.
+    """
+    told = Told()
+    convention = _convention(file)
+    model, model_source = _model(file, told)
+    work = _work(file, model, told)
+    device = _device(file, work.dtype, told)
+    layout, devices = _layout(file, told)
+    found = complaints(model, layout, work, devices)
+    if found:
+        msg = f"{file.path}: the layout does not fit the model: {'; '.join(found)}"
+        raise UsageError(msg)
+    _look_at(layout, work, told)
+    limit_gb = file.section("hardware").get("memory_limit_gb")
+    return Planned(
+        path=file.path,
+        name=str(file.section("").get("name", "")),
+        model=model,
+        model_source=model_source,
+        cluster=_cluster(file, device, layout, told),
+        devices=devices,
+        limit_bytes=limit_gb * BYTES_PER_GB if limit_gb else _memory_bytes(file, device),
+        layout=layout,
+        work=work,
+        optimizer=_optimizer(file, told),
+        convention=convention,
+        told=told,
+    )
+
+
+def _convention(file: PlanFile) -> Convention:
+    try:
+        return convention_of(str(file.section("").get("convention", "")))
+    except UsageError as error:
+        hint = 'Write convention = "mcore" at the top of the plan, before the first section'
+        msg = f"{file.path}: {error}. {hint}"
+        raise UsageError(msg) from None
+
+
+def _model(file: PlanFile, told: Told) -> tuple[Architecture, str]:
+    given = dict(file.section("model"))
+    preset_name, config = given.pop("preset", None), given.pop("config", None)
+    if preset_name is not None and config is not None:
+        raise refuse_key(file.path, "model", "preset", "expected this or config, not both")
+    try:
+        if preset_name is not None:
+            from longpole.costs.presets import preset
+
+            return _with_keys(preset(preset_name), file, given, told), f"preset {preset_name}"
+        if config is not None:
+            return _with_keys(read_config(file.folder / config), file, given, told), str(config)
+        return _of_dimensions(file, given), "the plan's own dimensions"
+    except UsageError as error:
+        msg = f"{file.path}: [model]: {error}"
+        raise UsageError(msg) from None
+
+
+def _with_keys(model: Architecture, file: PlanFile, given: Mapping[str, Any], told: Told) -> Architecture:
+    """Put a plan's own keys over those of a preset or a configuration."""
+    changed = {**given, **_inner(file)}
+    if not changed:
+        return model
+    overridden = [key for key in changed if key != "name"]
+    if overridden:
+        told.notes.append(f"the plan's own {', '.join(overridden)} stand in place of those of {model.name}")
+    return replace(model, **changed)
+
+
+def _of_dimensions(file: PlanFile, given: dict[str, Any]) -> Architecture:
+    missing = [key for key in _NEEDED if key not in given]
+    if missing:
+        msg = f"{', '.join(missing)} missing; or name a preset, or a config.json as config"
+        raise UsageError(msg)
+    given.setdefault("name", "own model")
+    given.setdefault("key_value_heads", given["heads"])
+    if "head_dim" not in given and given["hidden"] % given["heads"]:
+        msg = f"{given['heads']} heads do not divide the hidden width {given['hidden']}; state head_dim"
+        raise UsageError(msg)
+    given.setdefault("head_dim", given["hidden"] // given["heads"])
+    given.setdefault("feed_forward", 4 * given["hidden"])
+    return Architecture(**given, **_inner(file))
+
+
+def _inner(file: PlanFile) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    experts, latent = dict(file.section("model.experts")), file.section("model.latent")
+    if experts:
+        experts.setdefault("shared_width", experts["width"] if experts.get("shared") else 0)
+        found["experts"] = Experts(**experts)
+    if latent:
+        found["latent"] = Latent(**{"query_rank": 0, **latent})
+    return found
+
+
+def _work(file: PlanFile, model: Architecture, told: Told) -> Work:
+    batch, training = file.section("batch"), dict(file.section("training"))
+    training.pop("optimizer", None)
+    policy = training.pop("recompute", "none")
+    if isinstance(policy, dict):
+        training["recompute_layers"] = _policies(file, policy, model.layers)
+    elif isinstance(policy, list):
+        training["recompute_layers"] = tuple(policy)
+    else:
+        training["recompute"] = policy
+    for key, value, source in (
+        ("recompute", "none", "nothing is computed again"),
+        ("dtype", "bf16", "what is usual"),
+        ("gradient_bytes", "4 bytes", "Megatron keeps and reduces gradients in 32 bits; the ZeRO paper has 2"),
+        ("flash", "true", "attention scores are not written to memory"),
+        ("fused_loss", "true", "no copy of the logits in 32 bits"),
+    ):
+        if key not in file.section("training"):
+            told.default(f"[training] {key}", value, source)
+    return Work(**batch, **training)
+
+
+def _policies(file: PlanFile, by_policy: Mapping[str, str], layers: int) -> tuple[Any, ...]:
+    """Return the policy of each layer from layers by policy; layers that none names have none."""
+    found = ["none"] * layers
+    named: set[int] = set()
+    for policy, text in by_policy.items():
+        for layer in parse_layers(text):
+            if layer >= layers or layer in named:
+                says = f"layer {layer} is named twice" if layer in named else f"there are layers 0 to {layers - 1}"
+                raise refuse_key(file.path, "training", "recompute", f"{policy} = {text!r}: {says}")
+            named.add(layer)
+            found[layer] = policy
+    return tuple(found)
+
+
+def _optimizer(file: PlanFile, told: Told) -> str:
+    optimizer = file.section("training").get("optimizer")
+    if optimizer is None:
+        told.default("[training] optimizer", "adam", "two states and master weights in 32 bits")
+    return str(optimizer or "adam")
+
+
+def _device(file: PlanFile, dtype: str, told: Told) -> Device:
+    """Return the device of the table with the plan's own figures over it, or one that the plan describes."""
+    given = file.section("hardware")
+    own = _own_figures(given, dtype)
+    if "device" not in given:
+        return _own_device(file, own)
+    try:
+        device = find_device(given["device"])
+    except UsageError as error:
+        raise refuse_key(file.path, "hardware", "device", str(error)) from None
+    _look_at_figures(given, device, dtype, told)
+    if not own.get("peak_flops"):
+        own.pop("peak_flops", None)
+    else:
+        own["peak_flops"] = {**device.peak_flops, **own["peak_flops"]}
+    device = replace(device, **own)
+    try:
+        device.peak(dtype)
+    except UsageError as error:
+        raise refuse_key(file.path, "training", "dtype", f"{error} in [hardware] peak_tflops") from None
+    return device
+
+
+def _own_figures(given: Mapping[str, Any], dtype: str) -> dict[str, Any]:
+    peaks = given.get("peak_tflops", {})
+    if not isinstance(peaks, dict):
+        peaks = {dtype: peaks}
+    found: dict[str, Any] = {"peak_flops": {name: float(value) * _TERA for name, value in peaks.items()}}
+    for key, name in (
+        ("memory_gb", "memory_bytes"),
+        ("memory_gb_per_s", "memory_bytes_per_s"),
+        ("scaleup_gb_per_s", "scaleup_bytes_per_s"),
+    ):
+        if key in given:
+            found[name] = float(given[key]) * BYTES_PER_GB
+    if "scaleup_gb_per_s" in given:
+        found |= {"scaleup_both_bytes_per_s": 2 * found["scaleup_bytes_per_s"], "ring_bytes_per_s": None}
+    return found
+
+
+def _own_device(file: PlanFile, own: dict[str, Any]) -> Device:
+    given = file.section("hardware")
+    needed = ("name", "peak_tflops", "memory_gb", "memory_gb_per_s")
+    missing = [key for key in needed if key not in given]
+    if missing:
+        says = f"missing; name a device of the table, or state {', '.join(missing)} of your own"
+        raise refuse_key(file.path, "hardware", "device", says)
+    known = match_device(given["name"])
+    if known is not None:
+        says = f"{given['name']!r} is in the table: name it as device, and state beside it what differs"
+        raise refuse_key(file.path, "hardware", "name", says)
+    node = given.get("devices_per_node", 1)
+    if node > 1 and "scaleup_gb_per_s" not in given:
+        raise refuse_key(file.path, "hardware", "scaleup_gb_per_s", f"missing, and {node} devices share a node")
+    return Device(
+        name=given["name"],
+        vendor="",
+        arch="",
+        **{"scaleup_bytes_per_s": None, "scaleup_both_bytes_per_s": None, "ring_bytes_per_s": None} | own,
+        fabric="scale-up link",
+        pair_bytes_per_s=None,
+        scaleup_domain=node,
+        pcie_bytes_per_s=None,
+        power_w=None,
+        confidence="stated",
+        source="the plan",
+        notes="",
+    )
+
+
+def _look_at_figures(given: Mapping[str, Any], device: Device, dtype: str, told: Told) -> None:
+    """Tell of figures that look like the one that data sheets print in place of the one that is meant."""
+    peaks = given.get("peak_tflops", {})
+    stated = peaks.get(dtype) if isinstance(peaks, dict) else peaks
+    dense = device.peak_flops.get(dtype)
+    if stated and dense and _TWICE[0] < stated * _TERA / dense < _TWICE[1]:
+        told.notes.append(
+            f"peak_tflops {stated:g} is twice the dense {dtype} peak of {device.name} ({dense / _TERA:g}): the sparse"
+            " figure, which no dense product reaches"
+        )
+    link, table = given.get("scaleup_gb_per_s"), device.scaleup_bytes_per_s
+    if link and table and _TWICE[0] < link * BYTES_PER_GB / table < _TWICE[1]:
+        told.notes.append(
+            f"scaleup_gb_per_s {link:g} is both directions of {device.name} together; one way it has"
+            f" {table / BYTES_PER_GB:g}"
+        )
+    network = given.get("network_gb_per_s")
+    if network in _WHOLE_NETWORKS_GB_PER_S:
+        told.notes.append(
+            f"network_gb_per_s {network:g} is in gigabytes: an adapter of {network:g} Gb/s carries {network / 8:g} GB/s"
+        )
+
+
+def _layout(file: PlanFile, told: Told) -> tuple[Layout, int]:
+    given = dict(file.section("layout"))
+    devices = file.section("hardware").get("devices")
+    if "chunk_layers" in given:
+        given["chunk_layers"] = tuple(given["chunk_layers"])
+    if "dp" not in given:
+        given["dp"] = _replicas(file, given, devices)
+        told.default("[layout] dp", str(given["dp"]), "devices / (tp · pp · cp)" if devices else "one replica")
+    if "sp" not in given:
+        given["sp"] = given.get("tp", 1) > 1
+        if given["sp"]:
+            told.default("[layout] sp", "true", "what trainers do beside tensor parallelism")
+    if "schedule" not in given:
+        given["schedule"] = "interleaved" if given.get("vp", 1) > 1 else "1f1b"
+        if given.get("pp", 1) > 1:
+            told.default("[layout] schedule", given["schedule"], "the usual one")
+    if "zero" not in given and given["dp"] > 1:
+        told.default("[layout] zero", "0", "every replica keeps all states")
+    layout = Layout(**given)
+    if devices is None:
+        told.default("[hardware] devices", str(layout.world), "what the layout needs")
+    return layout, devices if devices is not None else layout.world
+
+
+def _replicas(file: PlanFile, given: Mapping[str, Any], devices: int | None) -> int:
+    others: int = given.get("tp", 1) * given.get("pp", 1) * given.get("cp", 1)
+    if devices is None:
+        return 1
+    if devices % others:
+        raise refuse_key(file.path, "layout", "dp", f"tp · pp · cp = {others} does not divide {devices} devices")
+    return devices // others
+
+
+def _look_at(layout: Layout, work: Work, told: Told) -> None:
+    """Tell of what divides and yet is hardly meant."""
+    micro_batches = work.micro_batches(layout)
+    if layout.pp > 1 and micro_batches < layout.pp:
+        told.notes.append(
+            f"{micro_batches} micro-batches for {layout.pp} pipeline stages: most of a stage's time is bubble"
+        )
+    if layout.zero in (2, 3) and layout.pp > 1:
+        told.notes.append(f"ZeRO-{layout.zero} beside a pipeline repeats its collectives for every micro-batch")
+
+
+def _cluster(file: PlanFile, device: Device, layout: Layout, told: Told) -> Cluster:
+    given = file.section("hardware")
+    network = given.get("network_gb_per_s")
+    try:
+        cluster = cluster_of(
+            device, network * BYTES_PER_GB if network else None, node_size=given.get("devices_per_node")
+        )
+    except UsageError as error:
+        raise refuse_key(file.path, "hardware", "scaleup_gb_per_s", str(error)) from None
+    node = cluster.node_size
+    if "devices_per_node" not in given:
+        told.default("[hardware] devices_per_node", f"{node}", f"what {device.name}'s scale-up link joins")
+    if "scaleup_gb_per_s" not in given and device.scaleup_bytes_per_s:
+        told.default(
+            "[hardware] scaleup_gb_per_s", f"{device.scaleup_bytes_per_s / BYTES_PER_GB:g} GB/s one way", "device table"
+        )
+    if network is None and node is not None and layout.world > node:
+        says = (
+            f"missing: {layout.world} devices are more than one node of {node}, and no rate is guessed. State what one"
+            " device gets of the network one way: 50 where each has an adapter of 400 Gb/s"
+        )
+        raise refuse_key(file.path, "hardware", "network_gb_per_s", says)
+    return cluster
+
+
+def _memory_bytes(file: PlanFile, device: Device) -> float:
+    if device.memory_bytes is None:
+        raise refuse_key(file.path, "hardware", "memory_gb", f"missing: no source states that of {device.name}")
+    return device.memory_bytes

@@ -1,0 +1,267 @@
+"""The page of `longpole plan`: whether it fits, what a step takes and waits for, what limits it, what was assumed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from longpole.report.escape import escape
+from longpole.report.plan import MEMORY_PARTS
+from longpole.report.text.layout import Style, columns_of, pad, shorten, wrap
+from longpole.report.text.plan_against import render_against
+from longpole.report.text.plan_search import render_free_memory, render_search
+from longpole.report.text.plan_serving import render_serving
+from longpole.units import BYTES_PER_GB, format_bytes, format_count, format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.report.plan import Plan, PlanLayout, PlanMessage, PlanStage, PlanUtilisation
+
+NARROWEST: Final = 60
+_NAME: Final = 22
+_FIGURE: Final = 11
+_STAGES_SHOWN: Final = 4
+_SMALLEST_SHARE: Final = 0.0005
+_VERDICTS: Final = {"fits": "FITS", "tight": "TIGHT", "does not fit": "DOES NOT FIT"}
+_NEXT: Final = (
+    "--explain FIGURE shows a figure's formula, --search other layouts, --free-memory what saved memory would buy,"
+    " --against TRACE a real run beside it."
+)
+
+
+def render_plan(plan: Plan, *, width: int, color: bool, explain: str = "") -> str:
+    """Write a plan.
+
+    Args:
+        plan: The plan.
+        width: Columns of a line; below 60 it is 60.
+        color: Whether to use SGR sequences.
+        explain: Which figures were asked to be explained: then only these are written; empty for none.
+
+    Returns:
+        Lines of at most that many columns, each with its line end. Everything that comes from a file is escaped.
+    """
+    style = Style(max(width, NARROWEST), color)
+    sections = [_render_who(plan, style)]
+    if explain:
+        sections += [_render_figures(plan, style)]
+    else:
+        sections += [
+            _render_verdict(plan, style),
+            _render_step(plan, style),
+            _render_memory(plan, style),
+            _render_utilisation(plan, style),
+            _render_messages(plan, style),
+            _render_limits(plan, style),
+            render_serving(plan, style),
+            render_search(plan, style),
+            render_free_memory(plan, style),
+            render_against(plan, style),
+            _render_notes(plan, style),
+            _render_defaults(plan, style),
+            _render_next(style),
+        ]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def _render_who(plan: Plan, style: Style) -> list[str]:
+    hardware, model = plan.hardware, plan.model
+    size = f"{_short(model.parameters)} parameters"
+    if model.active_parameters != model.parameters:
+        size += f", {_short(model.active_parameters)} active"
+    node = f", {hardware.devices_per_node} a node" if hardware.devices_per_node else ""
+    parts = [escape(plan.name or model.name), size, f"{hardware.devices:,} × {escape(hardware.device)}{node}"]
+    lines = wrap(" · ".join(parts), style.width, rest="  ")
+    if plan.layout is not None:
+        lines += wrap(_work_text(plan.layout, hardware.dtype), style.width, first="  ", rest="  ")
+    return lines
+
+
+def _work_text(layout: PlanLayout, dtype: str) -> str:
+    parts = [layout.label]
+    parts += [f"ZeRO-{layout.zero}"] if layout.zero else []
+    parts += ["SP"] if layout.sp else []
+    parts += [layout.schedule] if layout.pp > 1 else []
+    parts += [
+        f"{layout.sequence:,} tokens a sequence",
+        f"{layout.global_batch:,} sequences a step = {layout.dp:,} replicas × {layout.micro_batches:,} micro-batches"
+        f" of {layout.micro_batch:,}",
+        f"recompute {layout.recompute}",
+        dtype,
+    ]
+    return " · ".join(parts)
+
+
+def _render_verdict(plan: Plan, style: Style) -> list[str]:
+    if plan.memory is None:
+        return wrap(escape(plan.says), style.width, rest="  ", max_lines=6)
+    verdict = _VERDICTS[plan.memory.verdict]
+    lines = wrap(escape(plan.says), style.width, first=f"{verdict}  ", rest="  ", max_lines=6)
+    paint = style.verdict if plan.memory.verdict == "fits" else style.alarm
+    lines[0] = paint(verdict) + lines[0][len(verdict) :]
+    return lines
+
+
+def _render_step(plan: Plan, style: Style) -> list[str]:
+    step = plan.step
+    if step is None or plan.layout is None:
+        return []
+    lines = [style.title("STEP", f"{format_ns(step.period_ns)}, of which a device spends; {step.known_error}")]
+    lines.append(_row("", ("exposed", "share", "hidden")))
+    for part in step.parts:
+        share = part.exposed_ns / step.period_ns
+        if not part.exposed_ns and not part.hidden_ns:
+            continue
+        hidden = format_ns(part.hidden_ns) if part.hidden_ns else ""
+        lines.append(_row(part.says, (format_ns(part.exposed_ns), _percent(share), hidden)))
+    lines.append(_row("step", (format_ns(step.period_ns), _percent(1.0), "")))
+    rate = (
+        f"{plan.layout.tokens:,} tokens a step · {step.tokens_per_s:,.0f} tokens/s ·"
+        f" {step.tokens_per_s_per_device:,.0f} a device"
+    )
+    return lines + wrap(rate, style.width, first="  ", rest="    ")
+
+
+def _render_memory(plan: Plan, style: Style) -> list[str]:
+    memory = plan.memory
+    if memory is None:
+        return []
+    shown = _stages_shown(memory.stages, memory.worst_stage)
+    rest = f"GB of one device; limit {_gb(memory.limit_bytes)}; {memory.known_error}"
+    lines = [style.title("MEMORY", rest)]
+    if len(memory.stages) > 1:
+        lines.append(_row("pipeline stage", [_stage_name(stage, memory.worst_stage) for stage in shown]))
+        lines.append(_row("layers", [str(stage.layers) for stage in shown]))
+    for part, says in MEMORY_PARTS.items():
+        if any(stage.parts_bytes.get(part) for stage in memory.stages):
+            lines.append(_row(says, [_gb(stage.parts_bytes.get(part, 0)) for stage in shown]))
+    lines.append(_row("peak", [_gb(stage.peak_bytes) for stage in shown]))
+    lines.append(_row("margin", [_gb(stage.margin_bytes) for stage in shown]))
+    free = [memory.limit_bytes - stage.peak_bytes - stage.margin_bytes for stage in shown]
+    lines.append(_row("left", [_gb(left) for left in free]))
+    return lines
+
+
+def _stages_shown(stages: Sequence[PlanStage], worst: int) -> list[PlanStage]:
+    """Return the first, the worst and the last stages where there are more than fit."""
+    if len(stages) <= _STAGES_SHOWN:
+        return list(stages)
+    chosen = sorted({0, 1, worst, len(stages) - 1})
+    return [stages[stage] for stage in chosen]
+
+
+def _stage_name(stage: PlanStage, worst: int) -> str:
+    return f"{stage.stage} worst" if stage.stage == worst else str(stage.stage)
+
+
+def _render_utilisation(plan: Plan, style: Style) -> list[str]:
+    if not plan.utilisation:
+        return []
+    hardware = plan.hardware
+    peak = f"of {hardware.peak_tflops:g} TFLOP/s dense {hardware.dtype}; > is the plan's convention"
+    lines = [style.title("USE OF THE PEAK", peak), _row("", ("share", "TFLOP/s", "GFLOP/token"))]
+    for kind, hardware_too in (("MFU", False), ("HFU", True)):
+        lines += [_utilisation_row(one, kind, style) for one in plan.utilisation if one.hardware == hardware_too]
+    return lines
+
+
+def _utilisation_row(one: PlanUtilisation, kind: str, style: Style) -> str:
+    mark = ">" if one.asked else " "
+    figures = (_percent(one.share), f"{one.tflops_per_device:,.0f}", f"{one.flops_per_token / 1e9:,.4g}")
+    row = _row(f"{kind} {one.convention}", figures, mark=mark)
+    beside = f"   {one.used_by or one.counts}"
+    return row + style.faint(shorten(beside, style.width - columns_of(row)))
+
+
+def _render_messages(plan: Plan, style: Style) -> list[str]:
+    if not plan.messages:
+        return []
+    lines = [style.title("COLLECTIVES", "of one device in a step; what of them is exposed is under STEP")]
+    for message in plan.messages:
+        lines += _message_lines(message, style)
+    return lines
+
+
+def _message_lines(message: PlanMessage, style: Style) -> list[str]:
+    name = f"{message.dimension} {message.kind.replace('_', '-')}"
+    count = f"{message.count:,.0f} × {format_bytes(message.bytes)}"
+    where = f"{message.devices:,} over {escape(message.link)}" if message.link else f"{message.devices:,}"
+    first = f"  {pad(name, _NAME)} {count:>18}  {format_ns(message.total_ns):>8}  {where}, {escape(message.phase)}"
+    return [shorten(first, style.width)]
+
+
+def _render_limits(plan: Plan, style: Style) -> list[str]:
+    if not plan.limits:
+        return []
+    lines = [style.title("WHAT LIMITS")]
+    for place, limit in enumerate(plan.limits, 1):
+        lines += wrap(escape(limit.says), style.width, first=f"  {place}  ", rest="     ", max_lines=4)
+        if limit.next_step:
+            lines += wrap(escape(limit.next_step), style.width, first="     try: ", rest="       ", max_lines=4)
+    return lines
+
+
+def _render_notes(plan: Plan, style: Style) -> list[str]:
+    if not plan.notes:
+        return []
+    lines = [style.warning("LOOK AGAIN")]
+    for note in plan.notes:
+        lines += wrap(escape(note), style.width, first="  ", rest="    ", max_lines=4)
+    return lines
+
+
+def _render_defaults(plan: Plan, style: Style) -> list[str]:
+    if not plan.defaults:
+        return []
+    lines = [style.title("TAKEN FOR GRANTED", "what the plan does not state")]
+    for default in plan.defaults:
+        text = f"{default.key} = {default.value}: {default.source}"
+        lines += wrap(escape(text), style.width, first="  ", rest="      ", max_lines=3)
+    return lines
+
+
+def _render_figures(plan: Plan, style: Style) -> list[str]:
+    lines: list[str] = []
+    for figure in plan.figures:
+        lines += [*([""] if lines else []), style.title(escape(figure.name), _figure_text(figure.value, figure.unit))]
+        lines += wrap(escape(figure.formula), style.width, first="  ", rest="      ") if figure.formula else []
+        if figure.source:
+            lines += [style.faint(line) for line in wrap(escape(figure.source), style.width, first="  ", rest="  ")]
+    return lines
+
+
+def _render_next(style: Style) -> list[str]:
+    return [style.faint(line) for line in wrap(_NEXT, style.width)]
+
+
+def _figure_text(value: float, unit: str) -> str:
+    if unit == "B":
+        return format_bytes(value)
+    if unit == "s":
+        return format_ns(value * 1e9)
+    return f"{value:,.6g} {unit}".rstrip()
+
+
+def _row(name: str, figures: Sequence[str], mark: str = " ") -> str:
+    return f"{mark} {pad(name, _NAME)}{''.join(f'{figure:>{_FIGURE}}' for figure in figures)}".rstrip()
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %" if share >= _SMALLEST_SHARE or share == 0 else "< 0.1 %"
+
+
+def _gb(size_bytes: float) -> str:
+    return f"{size_bytes / BYTES_PER_GB:,.1f}"
+
+
+def _short(count: int) -> str:
+    """Write a number of parameters the way people do.
+
+    >>> _short(8_030_261_248), _short(671_026_404_352)
+    ('8.03 B', '671 B')
+    """
+    for step, letter in ((10**12, "T"), (10**9, "B"), (10**6, "M")):
+        if count >= step:
+            value = count / step
+            return f"{value:.{max(3 - len(str(int(value))), 0)}f} {letter}"
+    return format_count(count, "").strip()

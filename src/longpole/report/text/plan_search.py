@@ -1,0 +1,112 @@
+"""The parts of a plan's page that are about other layouts, and about memory that would be saved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from longpole.records.ledger import Unknown
+from longpole.report.escape import escape
+from longpole.report.text.layout import Style, pad, shorten, wrap
+from longpole.units import BYTES_PER_GB, format_count, format_ns
+
+if TYPE_CHECKING:
+    from longpole.report.plan import Plan
+    from longpole.report.plan_asked import PlanChoice, PlanSaving, PlanSearch
+
+_FRONT_SHOWN: Final = 12
+_SAVED: Final = 40
+_DASH: Final = "–"
+
+
+def render_search(plan: Plan, style: Style) -> list[str]:
+    """Write what a search found; nothing where none was asked for."""
+    search = plan.search
+    if search is None:
+        return []
+    limit = f"{search.limit_bytes / BYTES_PER_GB:,.1f} GB"
+    title = (
+        f"{format_count(search.considered, 'layout')}: {search.divide:,} divide, {search.fit:,} fit {limit} with margin"
+    )
+    lines = [style.title("SEARCH", title)]
+    if search.best is None:
+        return lines + _nothing_fits(search, style)
+    lines.append(_choice_row("", ("step", "dev·µs/tok", "GB", "MFU", "devices")))
+    shown = search.front[:_FRONT_SHOWN]
+    lines += [_choice_line(choice, choice is search.best or choice == search.best, style) for choice in shown]
+    if len(search.front) > len(shown):
+        lines.append(style.faint(f"    and {len(search.front) - len(shown)} more in the JSON document"))
+    lines += wrap(
+        "> the shortest step; each line is better than every other one in time, memory or devices.",
+        style.width,
+        first="  ",
+        rest="  ",
+    )
+    return lines
+
+
+def _nothing_fits(search: PlanSearch, style: Style) -> list[str]:
+    if search.near is None:
+        return wrap("none divides: widen [search], or change the batch", style.width, first="  ", rest="  ")
+    near = search.near
+    says = (
+        f"none fits; closest is {_choice_name(near)} with {near.peak_bytes / BYTES_PER_GB:,.1f} GB. More devices, more"
+        " recompute or a higher stage of ZeRO would"
+    )
+    return wrap(escape(says), style.width, first="  ", rest="  ")
+
+
+def _choice_name(choice: PlanChoice) -> str:
+    parts = [choice.label, f"b{choice.micro_batch}"]
+    parts += [f"Z{choice.layout['zero']}"] if choice.layout.get("zero") else []
+    parts += [choice.recompute] if choice.recompute != "none" else []
+    parts += ["= the plan"] if choice.is_plan else []
+    return " ".join(parts)
+
+
+def _choice_line(choice: PlanChoice, is_best: bool, style: Style) -> str:  # noqa: FBT001 - one of two kinds of line
+    figures = (
+        format_ns(choice.period_ns),
+        f"{choice.ns_per_token_device / 1000:,.1f}",
+        f"{choice.peak_bytes / BYTES_PER_GB:,.1f}",
+        f"{100 * choice.share:.1f} %",
+        f"{choice.devices:,}",
+    )
+    row = _choice_row(escape(_choice_name(choice)), figures, mark=">" if is_best else " ")
+    return shorten(row, style.width)
+
+
+def _choice_row(name: str, figures: tuple[str, ...], mark: str = " ") -> str:
+    widths = (9, 11, 7, 8, 8)
+    return f"{mark} {pad(name, 35)}{''.join(f'{text:>{width}}' for text, width in zip(figures, widths, strict=True))}"
+
+
+def render_free_memory(plan: Plan, style: Style) -> list[str]:
+    """Write what would fit if memory were saved; nothing where that was not asked for."""
+    if plan.free_memory is None:
+        return []
+    lines = [
+        style.title("IF MEMORY WERE SAVED", "the largest micro-batch that then fits, and time per token"),
+        _saving_row("", ("saves GB", "fits b", "used b", "per token")),
+    ]
+    for bound, title in ((False, "by a change, with what it costs"), (True, "a bound: as if it took nothing")):
+        rows = [saving for saving in plan.free_memory if saving.bound == bound]
+        if rows:
+            lines.append(style.faint(f"  {title}"))
+            lines += [shorten(_saving_line(saving), style.width) for saving in rows]
+    return lines
+
+
+def _saving_line(saving: PlanSaving) -> str:
+    change = _DASH if isinstance(saving.change_share, Unknown) else f"{100 * saving.change_share:+.1f} %"
+    used = _DASH if isinstance(saving.micro_batch, Unknown) else f"{saving.micro_batch:,}"
+    figures = (
+        f"{saving.saves_bytes / BYTES_PER_GB:+,.1f}".replace("+", ""),
+        f"{saving.fits_at_most:,}" if saving.fits_at_most else "none",
+        used,
+        change,
+    )
+    return _saving_row(escape(saving.how if not saving.bound else saving.saved), figures)
+
+
+def _saving_row(name: str, figures: tuple[str, ...]) -> str:
+    return f"    {pad(name, _SAVED)}{''.join(f'{text:>9}' for text in figures)}"
