@@ -12,19 +12,17 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.costs.model_types import GATED_ACTIVATIONS, LIKE_LLAMA, MODEL_TYPES, OTHER_STRUCTURE
 from longpole.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-_GATED: Final = ("silu", "swiglu", "geglu", "gelu_pytorch_tanh_glu", "swish", "reglu")
-_GATED_TYPES: Final = (
-    "llama", "mistral", "mixtral", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3",
-    "deepseek_v2", "deepseek_v3", "phi3", "olmo", "olmo2", "internlm2", "yi", "baichuan", "gpt_oss", "glm4",
-    "cohere", "granite",
-)  # fmt: skip
+    from longpole.costs.model_types import Biases, ModelType
+
 _LARGEST: Final = 1 << 40  # of any dimension: beyond, it is a slip of the pen
+_MOST_LAYERS: Final = 1 << 16  # they are counted one by one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +98,7 @@ class Architecture:
         query_key_norm: Whether queries and keys are normalised, head by head.
         query_key_norm_whole: Whether all heads of a token are normalised together.
         attention_sinks: Whether each head has a learned score that nothing is attended for.
+        note: What was assumed where its description was silent; empty for nothing.
     """
 
     name: str
@@ -126,19 +125,47 @@ class Architecture:
     query_key_norm: bool = False
     query_key_norm_whole: bool = False
     attention_sinks: bool = False
+    note: str = ""
 
     def __post_init__(self) -> None:
         """Refuse dimensions that no model has."""
         for field in ("layers", "hidden", "heads", "key_value_heads", "head_dim", "vocabulary"):
-            value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < _LARGEST:
-                msg = f"model {self.name}: {field}: expected a positive whole number, found {value!r}"
-                raise UsageError(msg)
-        if self.latent is None and self.heads % self.key_value_heads:
+            self._check(field, getattr(self, field), 1)
+        if self.layers > _MOST_LAYERS:
+            msg = f"model {self.name}: layers: expected at most {_MOST_LAYERS}, found {self.layers}"
+            raise UsageError(msg)
+        for field in ("positions", "window", "windowed_layers", "predicted_tokens", "norms_per_layer"):
+            self._check(field, getattr(self, field), 0)
+        self._check("feed_forward", self.feed_forward, 0 if self.expert_layers == self.layers else 1)
+        self._check_experts()
+        if self.latent is not None:
+            self._check("latent.query_rank", self.latent.query_rank, 0)
+            for field in ("key_value_rank", "rope_dim", "plain_dim", "value_dim"):
+                self._check(f"latent.{field}", getattr(self.latent, field), 1)
+        elif self.heads % self.key_value_heads:
             msg = (
                 f"model {self.name}: {self.heads} heads cannot share {self.key_value_heads} key-value heads evenly;"
                 " the second must divide the first"
             )
+            raise UsageError(msg)
+
+    def _check(self, field: str, value: object, least: int) -> None:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value < _LARGEST:
+            wanted = "a positive whole number" if least else "a whole number from 0"
+            msg = f"model {self.name}: {field}: expected {wanted}, found {value!r}"
+            raise UsageError(msg)
+
+    def _check_experts(self) -> None:
+        experts = self.experts
+        if experts is None:
+            return
+        for field in ("count", "per_token", "width", "every"):
+            self._check(f"experts.{field}", getattr(experts, field), 1)
+        for field in ("shared", "first_dense"):
+            self._check(f"experts.{field}", getattr(experts, field), 0)
+        self._check("experts.shared_width", experts.shared_width, 1 if experts.shared else 0)
+        if experts.per_token > experts.count:
+            msg = f"model {self.name}: a token visits {experts.per_token} experts, but there are {experts.count}"
             raise UsageError(msg)
 
     @property
@@ -193,59 +220,118 @@ def from_config(config: Mapping[str, Any], *, name: str = "") -> Architecture:
         name: What reports call it; else `_name_or_path` or `model_type`.
 
     Raises:
-        UsageError: A dimension is missing or none.
+        UsageError: A dimension is missing or none, or the model has layers of another kind.
     """
     if isinstance(config.get("text_config"), dict):
         config = {**config, **config["text_config"]}
-    kind = str(config.get("model_type", ""))
+    _refuse_other_structure(config)
+    traits, note = _traits(config)
+    layers = _dimension(config, "num_hidden_layers", "n_layer", "n_layers")
     hidden = _dimension(config, "hidden_size", "n_embd", "d_model")
     heads = _dimension(config, "num_attention_heads", "n_head", "n_heads")
-    head_dim = config.get("head_dim") or hidden // heads
-    key_value_heads = config.get("num_key_value_heads") or (1 if config.get("multi_query") else heads)
-    layers = _dimension(config, "num_hidden_layers", "n_layer", "n_layers")
-    activation = str(config.get("hidden_act") or config.get("activation_function") or "")
+    latent = _latent(config)
+    window, windowed_layers = _windows(config, traits, layers)
+    biases = _biases(config, traits)
     return Architecture(
-        name=name or str(config.get("_name_or_path") or kind or "model"),
+        name=name or str(config.get("_name_or_path") or config.get("model_type") or "model"),
         layers=layers,
         hidden=hidden,
         heads=heads,
-        key_value_heads=int(key_value_heads),
-        head_dim=int(head_dim),
-        feed_forward=int(
-            config.get("intermediate_size") or config.get("n_inner") or config.get("ffn_dim") or 4 * hidden
-        ),
+        key_value_heads=_optional(config, "num_key_value_heads") or (1 if config.get("multi_query") else heads),
+        head_dim=_head_dim(config, latent, hidden, heads),
+        feed_forward=_optional(config, "intermediate_size", "n_inner", "ffn_dim") or 4 * hidden,
         vocabulary=_dimension(config, "vocab_size"),
-        gated=kind in _GATED_TYPES or activation in _GATED,
-        tied=bool(config.get("tie_word_embeddings", kind in ("gpt2", "gemma", "gemma2", "gemma3"))),
-        positions=int(config.get("n_positions") or 0) if kind == "gpt2" else 0,
-        biases=bool(config.get("attention_bias", kind in ("gpt2", "opt", "gpt_neox"))),
-        layer_norm="layer_norm_epsilon" in config or "layer_norm_eps" in config,
-        window=int(config.get("sliding_window") or 0) if config.get("use_sliding_window", True) else 0,
-        windowed_layers=_windowed_layers(config, layers),
-        latent=_latent(config),
-        experts=_experts(config, hidden),
-        predicted_tokens=int(config.get("num_nextn_predict_layers") or 0),
-        query_key_norm=kind in ("qwen3", "qwen3_moe", "olmo2"),
+        gated=traits.gated,
+        tied=_flag(config, "tie_word_embeddings", otherwise=traits.tied),
+        positions=_dimension(config, traits.positions) + traits.extra_positions if traits.positions else 0,
+        biases=biases == "all",
+        attention_biases=biases == "attention",
+        qkv_biases=biases == "qkv",
+        layer_norm=traits.layer_norm,
+        window=window,
+        windowed_layers=windowed_layers,
+        latent=latent,
+        experts=_experts(config, traits, hidden),
+        predicted_tokens=_optional(config, "num_nextn_predict_layers") or 0,
+        norms_per_layer=traits.norms_per_layer,
+        query_key_norm=bool(traits.query_key_norm),
+        query_key_norm_whole=traits.query_key_norm == "whole",
+        attention_sinks=traits.attention_sinks,
+        note=note,
     )
 
 
-def _given(config: Mapping[str, Any], *keys: str) -> Any:
-    """Return the first of several spellings that is there and not null."""
-    return next((config[key] for key in keys if config.get(key)), None)
-
-
-def _windowed_layers(config: Mapping[str, Any], layers: int) -> int:
+def _refuse_other_structure(config: Mapping[str, Any]) -> None:
+    """Refuse what a decoder of attention and feed-forward layers does not describe: a count would be wrong."""
+    kind = str(config.get("model_type") or "the model")
+    if config.get("is_encoder_decoder"):
+        msg = f"{kind} has an encoder and a decoder; only decoders are described"
+        raise UsageError(msg)
+    given = [key for key, value in config.items() if value not in (None, False, 0, [], {})]
+    others = sorted(key for key in given if any(part in key for part in OTHER_STRUCTURE))
     kinds = config.get("layer_types")
     if isinstance(kinds, list):
-        return len([kind for kind in kinds if kind == "sliding_attention"])
-    return layers if config.get("sliding_window") and config.get("use_sliding_window", True) else 0
+        others += sorted({str(one) for one in kinds} - {"full_attention", "sliding_attention", "chunked_attention"})
+    if others:
+        msg = f"{kind} has other layers than attention and feed-forward ({', '.join(others)}); these are not described"
+        raise UsageError(msg)
+
+
+def _traits(config: Mapping[str, Any]) -> tuple[ModelType, str]:
+    """Return what the type implies, and what was assumed where it is not known."""
+    kind = str(config.get("model_type") or "")
+    if kind in MODEL_TYPES:
+        return MODEL_TYPES[kind], ""
+    activation = str(_given(config, "hidden_act", "hidden_activation", "activation_function") or "")
+    if activation in GATED_ACTIVATIONS:
+        return LIKE_LLAMA, f"model_type {kind or 'not given'} is not known; counted as a type like llama"
+    known = ", ".join(sorted(MODEL_TYPES))
+    msg = (
+        f"model_type {kind or 'not given'} is not known, so that nothing says whether its feed-forward part has a gate."
+        f" Known: {known}. Or describe the model by its dimensions"
+    )
+    raise UsageError(msg)
+
+
+def _biases(config: Mapping[str, Any], traits: ModelType) -> Biases:
+    """Return which linear layers have biases."""
+    for key in ("enable_bias", "use_bias"):
+        if key in config:
+            return "all" if config[key] else "none"
+    if "attention_bias" not in config:
+        return traits.biases
+    if not config["attention_bias"]:
+        return "none"
+    return "all" if traits.biases == "all" or config.get("mlp_bias") else "attention"
+
+
+def _head_dim(config: Mapping[str, Any], latent: Latent | None, hidden: int, heads: int) -> int:
+    if latent is not None:
+        return latent.plain_dim + latent.rope_dim
+    return _optional(config, "head_dim") or hidden // heads
+
+
+def _windows(config: Mapping[str, Any], traits: ModelType, layers: int) -> tuple[int, int]:
+    """Return the sliding window, and how many layers have it; zeros for none."""
+    window = _optional(config, "sliding_window") or 0
+    if not window or not _flag(config, "use_sliding_window", otherwise=traits.windows):
+        return 0, 0
+    kinds = config.get("layer_types")
+    if isinstance(kinds, list):
+        windowed = len([kind for kind in kinds if kind == "sliding_attention"])
+        return (window, windowed) if windowed else (0, 0)
+    if config.get("use_sliding_window") and "max_window_layers" in config:
+        windowed = max(layers - (_optional(config, "max_window_layers") or 0), 0)
+        return (window, windowed) if windowed else (0, 0)
+    every = _optional(config, "sliding_window_pattern") or traits.every_other_window
+    return window, layers - layers // every if every else layers
 
 
 def _latent(config: Mapping[str, Any]) -> Latent | None:
     if not config.get("kv_lora_rank"):
         return None
     return Latent(
-        query_rank=int(config.get("q_lora_rank") or 0),
+        query_rank=_optional(config, "q_lora_rank") or 0,
         key_value_rank=_dimension(config, "kv_lora_rank"),
         rope_dim=_dimension(config, "qk_rope_head_dim"),
         plain_dim=_dimension(config, "qk_nope_head_dim"),
@@ -253,31 +339,70 @@ def _latent(config: Mapping[str, Any]) -> Latent | None:
     )
 
 
-def _experts(config: Mapping[str, Any], hidden: int) -> Experts | None:
-    count = config.get("n_routed_experts") or config.get("num_local_experts") or config.get("num_experts")
-    if not count:
+def _experts(config: Mapping[str, Any], traits: ModelType, hidden: int) -> Experts | None:
+    count = _optional(config, "n_routed_experts", "num_local_experts", "num_experts", "moe_num_experts")
+    if not count or count == 1:
         return None
-    width = int(config.get("moe_intermediate_size") or config.get("intermediate_size") or 4 * hidden)
-    shared = int(config.get("n_shared_experts") or (1 if config.get("shared_expert_intermediate_size") else 0))
+    width = _optional(config, "moe_intermediate_size", "intermediate_size") or 4 * hidden
+    shared_width = _optional(config, "shared_expert_intermediate_size") or width
+    has_shared = bool(config.get("shared_expert_intermediate_size"))
+    shared = _optional(config, "n_shared_experts") or (1 if has_shared else 0)
     return Experts(
-        count=int(count),
-        per_token=_dimension(config, "num_experts_per_tok", "experts_per_token", "num_experts_per_token"),
+        count=count,
+        per_token=_dimension(config, "num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_top_k"),
         width=width,
         shared=shared,
-        shared_width=int(config.get("shared_expert_intermediate_size") or width) if shared else 0,
-        first_dense=int(config.get("first_k_dense_replace") or 0),
-        every=int(config.get("decoder_sparse_step") or config.get("moe_layer_freq") or 1),
+        shared_width=shared_width if shared else 0,
+        first_dense=_optional(config, "first_k_dense_replace") or 0,
+        every=_optional(config, "decoder_sparse_step", "moe_layer_freq") or 1,
+        dense_layers=_dense_layers(config),
+        router_bias=traits.router_bias,
+        shared_gate=traits.shared_gate,
     )
+
+
+def _dense_layers(config: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the layers that a list names as having no experts."""
+    listed = config.get("mlp_only_layers") or []
+    if not isinstance(listed, list) or not all(isinstance(one, int) and not isinstance(one, bool) for one in listed):
+        msg = f"mlp_only_layers: expected a list of layers, found {listed!r}"
+        raise UsageError(msg)
+    return tuple(listed)
+
+
+def _given(config: Mapping[str, Any], *keys: str) -> Any:
+    """Return the first of several spellings that is there and not null."""
+    return next((config[key] for key in keys if config.get(key) is not None), None)
+
+
+def _flag(config: Mapping[str, Any], key: str, *, otherwise: bool) -> bool:
+    value = config.get(key)
+    if value is None:
+        return otherwise
+    if not isinstance(value, bool):
+        msg = f"{key}: expected true or false, found {value!r}"
+        raise UsageError(msg)
+    return value
 
 
 def _dimension(config: Mapping[str, Any], *keys: str) -> int:
     """Return the first of several spellings of a dimension."""
-    for key in keys:
-        value = config.get(key)
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            return value
-        if value is not None:
-            msg = f"{key}: expected a positive whole number, found {value!r}"
-            raise UsageError(msg)
+    found = _optional(config, *keys)
+    if found:
+        return found
     msg = f"{keys[0]} is missing" + (f" (nor is there {', '.join(keys[1:])})" if len(keys) > 1 else "")
     raise UsageError(msg)
+
+
+def _optional(config: Mapping[str, Any], *keys: str) -> int | None:
+    """Return the first of several spellings of a dimension that may be left out; null and 0 are left out."""
+    for key in keys:
+        value = config.get(key)
+        if value is None or value is False:
+            continue
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            msg = f"{key}: expected a positive whole number, found {value!r}"
+            raise UsageError(msg)
+        if value:
+            return value
+    return None

@@ -11,6 +11,7 @@ What is counted is counted once, forward, for one token (`counts`); a convention
     linear       FLOPs of the layers' matrices, without router, core of attention, and logits
     core         FLOPs of scores and their product with the values, as a full square: 2 a s (d_qk + d_v) a layer
     core_window  the same where a token attends to no more than its window
+    core_causal  the same where it attends to the tokens before it, within its window
     router       FLOPs of the routers' matrices
     logits       FLOPs of the head: 2 h V for each token that is predicted
 
@@ -88,7 +89,7 @@ CONVENTIONS: Final[Mapping[str, Convention]] = {
             "MFU of Korthikanti et al.", "Korthikanti et al., arXiv:2205.05198, appendix A, equation 7",
         ),
         _convention(
-            "selective_hw", "3*(linear + logits) + 4*core", "`korthikanti` with attention's core computed twice",
+            "selective_hw", "3*(linear + logits) + 6*core", "`korthikanti` with attention's core counted twice",
             "HFU of Korthikanti et al.", "Korthikanti et al., arXiv:2205.05198, appendix A, equation 8", hardware=True,
         ),
         _convention(
@@ -98,8 +99,12 @@ CONVENTIONS: Final[Mapping[str, Convention]] = {
         ),
         _convention(
             "mcore", "3*(linear + core/2 + logits)", "matrices and logits, and the causal half of attention",
-            "Megatron-Core since 2024, Megatron-Bridge, DeepSeek (causal)",
+            "Megatron-Core since 2024, Megatron-Bridge before 26.06, DeepSeek (causal)",
             "Megatron-LM, megatron/training/training.py, num_floating_point_operations: no router, no windows",
+        ),
+        _convention(
+            "bridge", "3*(linear + core_causal + logits)", "`mcore` with attention within its window",
+            "Megatron-Bridge since 26.06", "Megatron-Bridge, flop_utils.py, num_floating_point_operations",
         ),
         _convention(
             "titan", "6*(N - embedding) + 3*core", "parameters without the embedding, and attention as a full square",
@@ -125,8 +130,8 @@ _ALIASES: Final = {
     "llm_foundry": "palm",
     "llmfoundry": "palm",
     "megatron_core": "mcore",
-    "megatron_bridge": "mcore",
-    "bridge": "mcore",
+    "megatron": "mcore",
+    "megatron_bridge": "bridge",
     "torchtitan": "titan",
     "sc21": "sc21_hw",
 }
@@ -160,6 +165,7 @@ class Counts:
     linear: float
     core: float
     core_window: float
+    core_causal: float
     router: float
     logits: float
 
@@ -175,6 +181,7 @@ class Counts:
             "linear": self.linear,
             "core": self.core,
             "core_window": self.core_window,
+            "core_causal": self.core_causal,
             "router": self.router,
             "logits": self.logits,
         }
@@ -241,6 +248,7 @@ def _counts_of(model: Architecture, lengths: tuple[int, ...]) -> Counts:
         linear=sum(flops[name] for name in OPERATORS if name not in ("core", "router", "logits")),
         core=core_of_key * _keys(model, lengths, "full", windows=False),
         core_window=core_of_key * _keys(model, lengths, "full", windows=True),
+        core_causal=core_of_key * _keys(model, lengths, "causal", windows=True),
         router=flops["router"],
         logits=flops["logits"],
     )
