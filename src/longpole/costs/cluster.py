@@ -212,16 +212,14 @@ def _inside(device: Device, node_size: int | None) -> list[Level]:
 
 def _extent(layout: Layout, dimension: Dimension) -> tuple[int, int]:
     """Return how far apart the ranks of a dimension lie, and how many they are."""
-    stage = layout.tp * layout.cp * layout.dp
-    extents = {
-        "tp": (1, layout.tp),
-        "cp": (layout.tp, layout.cp),
-        "dp": (layout.tp, layout.cp * layout.dp),
-        "fsdp": (layout.tp, layout.cp * layout.dp),
-        "etp": (1, layout.etp),
-        "ep": (layout.etp, layout.ep),
-        "edp": (layout.etp * layout.ep, layout.expert_dp),
-        "pp": (stage, layout.pp),
-        "embedding": (stage, layout.pp),
-    }
-    return extents[dimension]
+    if dimension == "tp":
+        return 1, layout.tp
+    if dimension in ("dp", "fsdp"):
+        return layout.tp, layout.cp * layout.dp
+    if dimension in ("pp", "embedding"):
+        return layout.tp * layout.cp * layout.dp, layout.pp
+    if dimension == "cp":
+        return layout.tp, layout.cp
+    if dimension == "ep":
+        return layout.etp, layout.ep
+    return (1, layout.etp) if dimension == "etp" else (layout.etp * layout.ep, layout.expert_dp)
