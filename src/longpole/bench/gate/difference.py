@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from longpole.bench.gate.sides import PAIRED, SINGLE_RUN
-from longpole.stats.intervals import TAIL, Interval, paired_interval, t_quantile, unpaired_interval
+from longpole.stats.intervals import TAIL, Interval, t_quantile, unpaired_interval
 from longpole.stats.resampling import Resampled, resampled_interval
 from longpole.stats.signed_rank import signed_rank_p
 from longpole.stats.three_way import RANKS_FROM, Seen, measure_pairs
@@ -70,7 +70,7 @@ def find_difference(values: FigureValues, tail: float = TAIL, *, higher_is_bette
     base, new = [log(value) for value in values.base], [log(value) for value in values.new]
     if values.design == PAIRED:
         seen, rank_p = _of_pairs(base, new, tail, higher_is_better=higher_is_better)
-        interval = paired_interval(base, new, tail)
+        interval = _interval(seen, len(base), higher_is_better=higher_is_better)
         return _found(interval, seen, rank_p, degrees=len(base) - 1)
     if values.design == SINGLE_RUN:
         assert values.of_units is not None
@@ -85,7 +85,8 @@ def find_difference(values: FigureValues, tail: float = TAIL, *, higher_is_bette
 def find_amount(values: FigureValues, tail: float = TAIL) -> Interval | None:
     """Return the difference of a figure in its own unit; None for a single run, whose units say little of amounts."""
     if values.design == PAIRED:
-        return paired_interval(values.base, values.new, tail)
+        changes = np.array([values.new], dtype=float) - np.array([values.base], dtype=float)
+        return _interval(measure_pairs(changes, tail), len(values.base))
     if values.design == SINGLE_RUN:
         return None
     return unpaired_interval(values.base, values.new, tail)
@@ -141,12 +142,25 @@ def _of_pairs(
     return measure_pairs(worse, tail), rank_p
 
 
+def _interval(seen: Seen, pairs: int, *, higher_is_better: bool = False) -> Interval:
+    """Return what pairs say as a difference of the new side less the base."""
+    sign = -1.0 if higher_is_better else 1.0
+    ends = sorted((sign * float(seen.low[0]), sign * float(seen.high[0])))
+    return Interval(
+        estimate=sign * float(seen.estimate[0]),
+        low=ends[0],
+        high=ends[1],
+        method=f"{seen.method} interval over {pairs} pairs",
+        critical=seen.critical,
+        pair_spread=float(seen.spread[0]),
+    )
+
+
 def _seen(interval: Interval, *, higher_is_better: bool) -> Seen:
     """Return an interval as the rule takes it; the error is what half of it stands for."""
     sign = -1.0 if higher_is_better else 1.0
     ends = sorted((sign * interval.low, sign * interval.high))
     critical = max(interval.critical, _NORMAL_QUANTILE)
-    no = np.array([False])
     return Seen(
         estimate=np.array([sign * interval.estimate]),
         low=np.array([ends[0]]),
@@ -154,8 +168,7 @@ def _seen(interval: Interval, *, higher_is_better: bool) -> Seen:
         error=np.array([interval.half_width() / critical]),
         spread=np.array([interval.pair_spread]),
         critical=critical,
-        ranks_against_worse=no,
-        ranks_against_better=no,
+        method=interval.method,
     )
 
 

@@ -288,8 +288,6 @@ def _notes(metric: Metric, gated: Gated, asked: Asked, found: Found, answer: str
             f"single run: how much one run differs from the next is not seen here"
             f" (±{100 * asked.run_spread:g} % assumed)"
         )
-    if bool(found.seen.ranks_against_worse[0]) and bool(found.seen.low[0] > 0):
-        notes.append("signed ranks do not agree that it became worse: a few wild pairs make the difference")
     if metric.name == "time" and gated.design == PAIRED:
         notes += _shape_note(gated, asked, found)
     return notes
