@@ -12,14 +12,15 @@ of it is part of the answer, and a plan fits where peak and margin do.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.costs.formula import Formula, Quantity, quantity
+from longpole.costs.layout import Layout
 from longpole.costs.memory_activations import (
     Term,
-    backward_terms,
-    head_backward_term,
     in_flight,
     in_flight_formula,
     layer_terms,
@@ -31,41 +32,27 @@ from longpole.costs.memory_states import (
     STATE_BYTES,
     Held,
     Optimizer,
-    held_by_layer,
+    StateBytes,
     held_by_stage,
+    layer_kinds,
     optimizer_of,
+    stage_layers,
     state_bytes,
     state_terms,
 )
-from longpole.costs.parameters import parameters
+from longpole.costs.memory_transients import backward_terms, head_backward_term, standing_terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from longpole.costs.architecture import Architecture
-    from longpole.costs.layout import Layout, Recompute, Work
+    from longpole.costs.layout import Recompute, Work
 
 MARGIN_SHARE: Final = 0.05  # of what the allocator holds: Megatron's real allocation and fragments, decision 0032
 CONTEXT_BYTES: Final = 500_000_000  # of a device's context and kernels, outside the allocator
 COMMUNICATION_BYTES: Final = 400_000_000  # NCCL's buffers of a job's communicators, outside the allocator
 
-PLACEHOLDERS: Final = Formula(
-    "e*(dense + expert)",
-    "B",
-    "Transformer Engine from 2.3 keeps one empty gradient per shape of weight where gradients are summed into a buffer"
-    " of their own",
-)
-LARGEST_GRADIENT: Final = Formula(
-    "e*largest", "B", "the gradient of one weight, before it is added to the one that is kept"
-)
-GATHERED: Final = Formula(
-    "live*e*layer + (e + gradient_bytes)*layer",
-    "B",
-    "arXiv:2304.11277, section 4: the layer that is computed and the one fetched ahead, whole; a layer's gradient"
-    " before and while it is reduced",
-)
 MARGIN: Final = Formula("share*allocated", "B", "one-sided: see decision 0032")
-_LIVE_LAYERS: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,13 +167,18 @@ def device_memory(
         UsageError: The optimizer is not known.
     """
     chosen = optimizer_of(optimizer) if isinstance(optimizer, str) else optimizer
-    counting = _Counting(model, layout, work, imbalance)
+    figures = _figures(model, _divided(layout), work, imbalance)
+    held = held_by_stage(model, layout)
+    makeup = _stage_kinds(model, layout, work)
+    micro_batches = work.micro_batches(layout)
+    places = dict(zip(makeup, held, strict=True))
+    parts = {
+        stage: _parts(figures, stage, layout, chosen, parameters_held) for stage, parameters_held in places.items()
+    }
     return DeviceMemory(
         stages=tuple(
-            _stage_memory(counting, chosen, stage, chunks, held)
-            for stage, (chunks, held) in enumerate(
-                zip(layout.stages(model.layers), held_by_stage(model, layout), strict=True)
-            )
+            _stage_memory(parts[stage], place, in_flight(layout, place, micro_batches))
+            for place, stage in enumerate(makeup)
         )
     )
 
@@ -210,15 +202,8 @@ def layer_activation_bytes(
         policy: What is computed again; None for what `work` says of the layer.
         imbalance: Tokens that the busiest expert rank gets, over the mean.
     """
-    terms = layer_terms(
-        model,
-        layout,
-        work,
-        has_experts=model.has_experts(layer),
-        policy=work.policy(layer) if policy is None else policy,
-        imbalance=imbalance,
-    )
-    return _sum(terms)
+    chosen = work.policy(layer) if policy is None else policy
+    return _sum(layer_terms(model, layout, work, chosen, has_experts=model.has_experts(layer), imbalance=imbalance))
 
 
 def explain_memory(
@@ -246,159 +231,217 @@ def explain_memory(
     chosen = optimizer_of(optimizer) if isinstance(optimizer, str) else optimizer
     memory = device_memory(model, layout, work, optimizer=chosen, imbalance=imbalance)
     shown = memory.worst if stage is None else memory.stages[stage]
-    counting = _Counting(model, layout, work, imbalance)
-    chunks, held = layout.stages(model.layers)[shown.stage], held_by_stage(model, layout)[shown.stage]
+    figures = _figures(model, _divided(layout), work, imbalance)
+    makeup = _stage_kinds(model, layout, work)[shown.stage]
     formula, inputs = in_flight_formula(layout, shown.stage, work.micro_batches(layout))
-    first, last = _ends(chunks, model.layers)
-    states = state_terms(held, layout, work, chosen).items()
-    kinds = counting.kinds(chunks)
+    states = state_terms(held_by_stage(model, layout)[shown.stage], layout, work, chosen)
     return (
-        *(quantity(name, STATE_BYTES, **values) for name, values in states),
+        *(quantity(name, STATE_BYTES, **values) for name, values in states.items()),
         quantity("micro-batches in flight", formula, **inputs),
-        *(
-            quantity(f"{term.name} of a layer{_of_kind(kind, kinds)}", term.formula, **term.inputs)
-            for kind in kinds
-            for term in counting.layer(*kind)
-        ),
-        *_explained(outer_terms(model, layout, work, first=first, last=last)),
-        *_explained([logits_term(model, layout, work)] if last else []),
-        *_explained(counting.standing(chunks, held)),
-        *_explained(counting.momentary(chunks)),
-        *_explained([head_backward_term(model, layout, work)] if last else []),
+        *_explained(figures.terms_of_layers(makeup)),
+        *_explained(outer_terms(model, layout, work, first=makeup.first, last=makeup.last)),
+        *_explained([logits_term(model, layout, work)] if makeup.last else []),
+        *_explained(figures.standing_terms(makeup)),
+        *_explained(figures.momentary_terms(makeup)),
         quantity("margin", MARGIN, share=MARGIN_SHARE, allocated=shown.allocated_bytes),
     )
 
 
-class _Counting:
-    """What is the same for all stages of a layout, counted once."""
+class _Kind(NamedTuple):
+    """Layers that are counted alike."""
+
+    has_experts: bool
+    policy: Recompute
+
+
+class _StageKinds(NamedTuple):
+    """What a stage has: how many layers of each kind, and the model's ends."""
+
+    kinds: tuple[tuple[_Kind, int], ...]
+    first: bool
+    last: bool
+
+
+def _stage_kinds(model: Architecture, layout: Layout, work: Work) -> tuple[_StageKinds, ...]:
+    """Return the makeup of each stage."""
+    if work.recompute_layers:
+        return _stage_kinds_one_by_one(model, layout, work)
+    return tuple(
+        _StageKinds(
+            tuple(
+                (_Kind(has_experts, work.recompute), count)
+                for has_experts, count in ((False, stage.dense), (True, stage.experts))
+                if count
+            ),
+            stage.first,
+            stage.last,
+        )
+        for stage in stage_layers(model, layout)
+    )
+
+
+def _stage_kinds_one_by_one(model: Architecture, layout: Layout, work: Work) -> tuple[_StageKinds, ...]:
+    found = []
+    for chunks, stage in zip(layout.stages(model.layers), stage_layers(model, layout), strict=True):
+        layers = (layer for chunk in chunks for layer in chunk)
+        counts = Counter(_Kind(model.has_experts(layer), work.policy(layer)) for layer in layers)
+        found.append(_StageKinds(tuple(sorted(counts.items())), stage.first, stage.last))
+    return tuple(found)
+
+
+class _Figures:
+    """What is kept and needed of one layer of each kind, of the head and around the layers; counted once.
+
+    It depends on what divides a layer, and not on stages, replicas and schedule: a search meets the same again.
+    """
 
     def __init__(self, model: Architecture, layout: Layout, work: Work, imbalance: float) -> None:
         self.model = model
         self.layout = layout
         self.work = work
         self._imbalance = imbalance
-        self._kept: dict[tuple[bool, Recompute], float] = {}
-        self._needed: dict[bool, float] = {}
+        self._kept: dict[_Kind, float] = {}
+        self._needed: dict[_Kind, float] = {}
+        self._standing: dict[_StageKinds, float] = {}
+        self.logits_bytes = logits_term(model, layout, work).bytes
+        self.head_bytes = head_backward_term(model, layout, work).bytes
+        self.outer_bytes = {
+            (first, last): _sum(outer_terms(model, layout, work, first=first, last=last))
+            for first in (False, True)
+            for last in (False, True)
+        }
 
-    def kinds(self, chunks: Iterable[range]) -> dict[tuple[bool, Recompute], int]:
-        """Return how many layers of each kind there are: whether they have experts, and their policy."""
-        found: dict[tuple[bool, Recompute], int] = {}
-        for chunk in chunks:
-            for layer in chunk:
-                kind = (self.model.has_experts(layer), self.work.policy(layer))
-                found[kind] = found.get(kind, 0) + 1
-        return found
-
-    def layer(self, has_experts: bool, policy: Recompute) -> list[Term]:  # noqa: FBT001 a kind of layer, as `kinds` gives it
+    def terms_of_layer(self, kind: _Kind) -> list[Term]:
         """Return what is kept of a layer."""
         return layer_terms(
-            self.model, self.layout, self.work, has_experts=has_experts, policy=policy, imbalance=self._imbalance
+            self.model, self.layout, self.work, kind.policy, has_experts=kind.has_experts, imbalance=self._imbalance
         )
 
-    def kept_bytes(self, kind: tuple[bool, Recompute]) -> float:
-        """Return what is kept of a layer of a kind for one micro-batch."""
-        if kind not in self._kept:
-            self._kept[kind] = _sum(self.layer(*kind))
-        return self._kept[kind]
+    def terms_of_layers(self, stage: _StageKinds) -> list[Term]:
+        """Return what is kept of a layer of each kind that a stage has."""
+        several = len(stage.kinds) > 1
+        return [
+            Term(f"{term.name} of a layer{_of_kind(kind) if several else ''}", term.formula, term.inputs)
+            for kind, _ in stage.kinds
+            for term in self.terms_of_layer(kind)
+        ]
 
-    def needed_bytes(self, kind: tuple[bool, Recompute]) -> float:
-        """Return what a layer's backward pass needs besides what is kept of it."""
-        has_experts, policy = kind
-        if has_experts not in self._needed:
-            terms = backward_terms(
-                self.model, self.layout, self.work, has_experts=has_experts, imbalance=self._imbalance
-            )
-            self._needed[has_experts] = max(term.bytes for term in terms)
-        again = 0.0
-        if policy == "full":
-            again = self.kept_bytes((has_experts, "none"))
-        elif policy == "selective":
-            again = self.kept_bytes((has_experts, "none")) - self.kept_bytes(kind)
-        return self._needed[has_experts] + again
+    def terms_of_backward(self, kind: _Kind) -> list[Term]:
+        """Return what the backward passes of a layer's two halves need."""
+        return backward_terms(
+            self.model, self.layout, self.work, has_experts=kind.has_experts, imbalance=self._imbalance
+        )
 
-    def momentary(self, chunks: Iterable[range]) -> list[Term]:
-        """Return what the layers' backward passes need for a moment."""
-        found = []
-        for has_experts, policy in self.kinds(chunks):
-            found += backward_terms(
-                self.model, self.layout, self.work, has_experts=has_experts, imbalance=self._imbalance
-            )
-            if policy != "none":
-                found += [
-                    Term(f"{term.name}, computed again", term.formula, term.inputs)
-                    for term in self.layer(has_experts, "none")
-                ]
+    def momentary_terms(self, stage: _StageKinds) -> list[Term]:
+        """Return what comes and goes with backward passes; of it, only the largest counts."""
+        found = [head_backward_term(self.model, self.layout, self.work)] if stage.last else []
+        for kind, _ in stage.kinds:
+            found += self.terms_of_backward(kind)
+            if kind.policy != "none":
+                again = self.terms_of_layer(_Kind(kind.has_experts, "none"))
+                found += [Term(f"{term.name}, computed again", term.formula, term.inputs) for term in again]
         return found
 
-    def standing(self, chunks: Iterable[range], held: Held) -> list[Term]:
-        """Return gathered weights, and gradients of weights before they are added."""
-        counted = parameters(self.model)
-        layers = {id(layer): layer for chunk in chunks for layer in counted.layers[chunk.start : chunk.stop]}
-        by_layer = [held_by_layer(layer, self.layout) for layer in layers.values()]
-        if not by_layer:
-            return []
-        element_bytes = ELEMENT_BYTES[self.work.dtype]
-        if self.layout.zero == 3:
-            largest = max(*(layer.total for layer in by_layer), held.vocabulary)
-            inputs = {"e": element_bytes, "layer": largest, "gradient_bytes": self.work.gradient_bytes}
-            return [Term("gathered weights and gradients", GATHERED, {**inputs, "live": _LIVE_LAYERS})]
-        if self.work.gradient_bytes > element_bytes:
-            dense = max(layer.dense for layer in by_layer)
-            expert = max(layer.routed for layer in by_layer) / _experts_held(self.model, self.layout)
-            inputs = {"e": element_bytes, "dense": dense, "expert": expert}
-            return [Term("placeholders of gradients", PLACEHOLDERS, inputs)]
-        model, layout = self.model, self.layout
-        matrix = model.hidden * max(model.feed_forward, model.heads * model.head_dim) / layout.tp
-        return [Term("one weight's gradient", LARGEST_GRADIENT, {"e": element_bytes, "largest": matrix})]
+    def standing_terms(self, stage: _StageKinds) -> list[Term]:
+        """Return what stands while a step runs."""
+        dense, experts = layer_kinds(self.model)
+        present = {kind.has_experts for kind, _ in stage.kinds}
+        layers = [layer for has, layer in ((False, dense), (True, experts)) if has in present and layer is not None]
+        return standing_terms(self.model, self.layout, self.work, layers, has_matrix=stage.first or stage.last)
+
+    def kept_bytes(self, stage: _StageKinds) -> float:
+        """Return what a stage keeps of one micro-batch; modules of further prediction are as its last layer."""
+        for kind, _ in stage.kinds:
+            if kind not in self._kept:
+                self._kept[kind] = _sum(self.terms_of_layer(kind))
+        kept = sum(count * self._kept[kind] for kind, count in stage.kinds)
+        if stage.last and stage.kinds and self.model.predicted_tokens:
+            kept += self.model.predicted_tokens * self._kept[stage.kinds[-1][0]]
+        return kept + self.outer_bytes[stage.first, stage.last]
+
+    def needed_bytes(self, stage: _StageKinds) -> float:
+        """Return what the hungriest layer's backward pass needs, with what it computes again before."""
+        for kind, _ in stage.kinds:
+            if kind not in self._needed:
+                whole, kept = self.terms_of_layer(_Kind(kind.has_experts, "none")), self.terms_of_layer(kind)
+                again = _sum(whole) - (_sum(kept) if kind.policy == "selective" else 0.0)
+                passes = max(term.bytes for term in self.terms_of_backward(kind))
+                self._needed[kind] = passes + (again if kind.policy != "none" else 0.0)
+        return max((self._needed[kind] for kind, _ in stage.kinds), default=0.0)
+
+    def standing_bytes(self, stage: _StageKinds) -> float:
+        """Return what stands while a step runs."""
+        if stage not in self._standing:
+            self._standing[stage] = _sum(self.standing_terms(stage))
+        return self._standing[stage]
 
 
-def _stage_memory(
-    counting: _Counting, optimizer: Optimizer, stage: int, chunks: tuple[range, ...], held: Held
-) -> StageMemory:
-    """Add one stage up."""
-    model, layout, work = counting.model, counting.layout, counting.work
-    first, last = _ends(chunks, model.layers)
-    kinds = counting.kinds(chunks)
-    states = state_bytes(held, layout, work, optimizer)
-    flying = in_flight(layout, stage, work.micro_batches(layout))
-    kept = sum(count * counting.kept_bytes(kind) for kind, count in kinds.items())
-    kept += _sum(outer_terms(model, layout, work, first=first, last=last))
-    logits = logits_term(model, layout, work).bytes if last else 0.0
-    at_head = logits + head_backward_term(model, layout, work).bytes if last else 0.0
-    at_layer = max((counting.needed_bytes(kind) for kind in kinds), default=0.0)
+@lru_cache(maxsize=4096)
+def _figures(model: Architecture, layout: Layout, work: Work, imbalance: float) -> _Figures:
+    return _Figures(model, layout, work, imbalance)
+
+
+def _divided(layout: Layout) -> Layout:
+    """Return the part of a layout that divides a layer."""
+    return Layout(
+        tp=layout.tp,
+        cp=layout.cp,
+        ep=layout.ep,
+        etp=layout.etp,
+        sp=layout.sp,
+        cp_kind=layout.cp_kind,
+        zero=3 if layout.zero == 3 else 0,
+    )
+
+
+class _Parts(NamedTuple):
+    """A stage's parts that do not depend on how many micro-batches are in flight."""
+
+    layers: int
+    states: StateBytes
+    kept_bytes: float
+    logits_bytes: float
+    transient_bytes: float
+    buffers_bytes: float
+
+
+def _parts(figures: _Figures, stage: _StageKinds, layout: Layout, optimizer: Optimizer, held: Held) -> _Parts:
+    """Add up what stages of the same makeup have in common."""
+    work, model = figures.work, figures.model
+    kept = figures.kept_bytes(stage)
+    logits = figures.logits_bytes if stage.last else 0.0
+    at_head = logits + figures.head_bytes if stage.last else 0.0
     # When the embedding's gradient appears, the layers of that micro-batch have freed what they kept.
-    at_embedding = ELEMENT_BYTES[work.dtype] * model.vocabulary * model.hidden / layout.tp - kept if first else 0.0
-    standing = _sum(counting.standing(chunks, held))
-    return StageMemory(
-        stage=stage,
-        layers=sum(len(chunk) for chunk in chunks),
-        in_flight=flying,
-        weights_bytes=states.weights,
-        gradients_bytes=states.gradients,
-        optimizer_bytes=states.optimizer,
-        activations_bytes=flying * kept,
+    matrix = ELEMENT_BYTES[work.dtype] * model.vocabulary * model.hidden / layout.tp
+    at_embedding = matrix - kept if stage.first else 0.0
+    momentary = max(at_head, figures.needed_bytes(stage), at_embedding)
+    return _Parts(
+        layers=sum(count for _, count in stage.kinds),
+        states=state_bytes(held, layout, work, optimizer),
+        kept_bytes=kept,
         logits_bytes=logits,
-        transient_bytes=standing + max(at_head, at_layer, at_embedding) - logits,
+        transient_bytes=figures.standing_bytes(stage) + momentary - logits,
         buffers_bytes=CONTEXT_BYTES + (COMMUNICATION_BYTES if layout.world > 1 else 0),
     )
 
 
-def _ends(chunks: Iterable[range], layers: int) -> tuple[bool, bool]:
-    """Tell whether a stage has the first layer, and the last one."""
-    chunks = tuple(chunks)
-    return any(0 in chunk for chunk in chunks), any(layers - 1 in chunk for chunk in chunks)
+def _stage_memory(parts: _Parts, stage: int, micro_batches_in_flight: float) -> StageMemory:
+    return StageMemory(
+        stage=stage,
+        layers=parts.layers,
+        in_flight=micro_batches_in_flight,
+        weights_bytes=parts.states.weights,
+        gradients_bytes=parts.states.gradients,
+        optimizer_bytes=parts.states.optimizer,
+        activations_bytes=micro_batches_in_flight * parts.kept_bytes,
+        logits_bytes=parts.logits_bytes,
+        transient_bytes=parts.transient_bytes,
+        buffers_bytes=parts.buffers_bytes,
+    )
 
 
-def _experts_held(model: Architecture, layout: Layout) -> int:
-    return max(model.experts.count // layout.ep, 1) if model.experts is not None else 1
-
-
-def _of_kind(kind: tuple[bool, Recompute], kinds: Iterable[tuple[bool, Recompute]]) -> str:
-    """Say which layers are meant, where there are several kinds."""
-    if len(tuple(kinds)) == 1:
-        return ""
-    has_experts, policy = kind
-    return f" ({'experts' if has_experts else 'dense'}, recompute {policy})"
+def _of_kind(kind: _Kind) -> str:
+    return f" ({'experts' if kind.has_experts else 'dense'}, recompute {kind.policy})"
 
 
 def _sum(terms: Iterable[Term]) -> float:

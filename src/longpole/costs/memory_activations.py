@@ -1,4 +1,4 @@
-"""Activations that a device keeps for the backward pass, tensor by tensor, and what it needs for a moment besides.
+"""Activations that a device keeps for the backward pass, tensor by tensor.
 
 What is kept of a layer, per token, in elements (e bytes each):
 
@@ -72,27 +72,6 @@ LOGITS: Final = Formula(
     "arXiv:2205.05198, section 4.3; without a fused cross-entropy another copy and its gradient, both of 32 bits",
 )
 
-# What is needed for a moment, when a layer's or the head's backward pass runs.
-FEED_FORWARD_BACKWARD: Final = Formula(
-    "e*b*s*((matrices - 1)*f/t + h*(1 + gathered))",
-    "B",
-    "gradients of the inner activations less the one that is freed; the output's gradient and, with sequence"
-    " parallelism, the gathered input",
-)
-ROUTED_BACKWARD: Final = Formula(
-    "e*b*s*visits*imbalance*((matrices - 1)*f + 2*h*etp)/q",
-    "B",
-    "the same for visited experts; gradients of dispatched tokens before and after their exchange",
-)
-ATTENTION_BACKWARD: Final = Formula(
-    "e*b*s*(a/t + max(k/t, 1))*(dk + dv)*copies + e*b*s*scores*a/t",
-    "B",
-    "gradients of queries, keys, values and output, in as many copies as context parallelism's exchange holds; of"
-    " scores where these are written",
-)
-HEAD_BACKWARD: Final = Formula(
-    "e*V*h/t + e*b*s*h*(1 + gathered)", "B", "gradient of the head's weight before it is added, and of its input"
-)
 IN_FLIGHT_1F1B: Final = Formula("min(m, p - stage)", "micro-batches", "arXiv:2104.04473, section 2.2.1")
 IN_FLIGHT_INTERLEAVED: Final = Formula(
     "min(m*v, 2*(p - 1 - stage) + (v - 1)*p + 1)/v",
@@ -119,7 +98,6 @@ _IN_FLIGHT_INPUTS: Final = {
     IN_FLIGHT_DUALPIPE.text: ("m", "p"),
     IN_FLIGHT_GPIPE.text: ("m",),
 }
-_COPIES_OF_EXCHANGE: Final = {"ring": 2.0, "all_gather": 1.0, "all_to_all": 4.0}
 
 
 class Term(NamedTuple):
@@ -136,7 +114,7 @@ class Term(NamedTuple):
 
 
 def layer_terms(
-    model: Architecture, layout: Layout, work: Work, *, has_experts: bool, policy: Recompute, imbalance: float = 1.0
+    model: Architecture, layout: Layout, work: Work, policy: Recompute, *, has_experts: bool, imbalance: float = 1.0
 ) -> list[Term]:
     """Return what a device keeps of one layer for one micro-batch, tensor by tensor, in bytes.
 
@@ -144,24 +122,24 @@ def layer_terms(
         model: Its dimensions.
         layout: How it is divided.
         work: Sequence, micro-batch and types.
-        has_experts: Whether the layer's feed-forward part is a mixture of experts.
         policy: What is computed again.
+        has_experts: Whether the layer's feed-forward part is a mixture of experts.
         imbalance: Tokens that the busiest expert rank gets, over the mean.
     """
-    size = _size(layout, work)
+    size = size_of(layout, work)
     if policy == "full":
         return [Term("layer's input", LAYER_INPUT, {**size.whole, "h": model.hidden})]
     norms = {**size.whole, "h": model.hidden, "norms": model.norms_per_layer, "dropout": work.dropout}
     terms = [Term("norms and inputs", NORMS, norms), *_attention_terms(model, layout, work, policy)]
     if has_experts and model.experts is not None:
         return terms + _expert_terms(model, model.experts, layout, work, imbalance)
-    feed_forward = {**size.divided, "matrices": _matrices(model), "f": model.feed_forward}
+    feed_forward = {**size.divided, "matrices": matrices_of(model), "f": model.feed_forward}
     return [*terms, Term("feed-forward", FEED_FORWARD, feed_forward)]
 
 
 def outer_terms(model: Architecture, layout: Layout, work: Work, *, first: bool, last: bool) -> list[Term]:
     """Return what is kept around the layers for one micro-batch: after the embedding, and before the head."""
-    size = _size(layout, work)
+    size = size_of(layout, work)
     terms = []
     if first and work.dropout:
         terms.append(Term("embedding's mask", EMBEDDING, _without_e(size.whole) | {"h": model.hidden, "dropout": 1}))
@@ -173,51 +151,12 @@ def outer_terms(model: Architecture, layout: Layout, work: Work, *, first: bool,
 def logits_term(model: Architecture, layout: Layout, work: Work) -> Term:
     """Return what the logits of one micro-batch take, with what the cross-entropy keeps beside them."""
     inputs = {
-        **_size(layout, work).divided,
+        **size_of(layout, work).divided,
         "V": model.vocabulary,
         "predictions": 1 + model.predicted_tokens,
         "unfused": not work.fused_loss,
     }
     return Term("logits", LOGITS, inputs)
-
-
-def backward_terms(
-    model: Architecture, layout: Layout, work: Work, *, has_experts: bool, imbalance: float = 1.0
-) -> list[Term]:
-    """Return what the backward passes of attention and feed-forward need for a moment; the larger one counts."""
-    size = _size(layout, work)
-    copies = _COPIES_OF_EXCHANGE[layout.cp_kind] if layout.cp > 1 else 1.0
-    if layout.cp > 1 and layout.cp_kind == "all_gather":
-        copies = float(layout.cp)
-    attention = {
-        **size.divided,
-        **_heads(model),
-        "copies": copies,
-        "scores": 0 if work.flash else work.sequence,
-    }
-    terms = [Term("attention's backward", ATTENTION_BACKWARD, attention)]
-    if has_experts and model.experts is not None:
-        routed = _visits(model, model.experts, layout, imbalance)
-        return [*terms, Term("experts' backward", ROUTED_BACKWARD, {**size.whole, **routed})]
-    feed_forward = {
-        **size.divided,
-        "matrices": _matrices(model),
-        "f": model.feed_forward,
-        "h": model.hidden,
-        "gathered": _gathered(layout),
-    }
-    return [*terms, Term("feed-forward's backward", FEED_FORWARD_BACKWARD, feed_forward)]
-
-
-def head_backward_term(model: Architecture, layout: Layout, work: Work) -> Term:
-    """Return what the head's backward pass needs for a moment besides the logits."""
-    inputs = {
-        **_size(layout, work).divided,
-        "V": model.vocabulary,
-        "h": model.hidden,
-        "gathered": _gathered(layout),
-    }
-    return Term("head's backward", HEAD_BACKWARD, inputs)
 
 
 def in_flight(layout: Layout, stage: int, micro_batches: int) -> float:
@@ -242,38 +181,36 @@ def in_flight_formula(layout: Layout, stage: int, micro_batches: int) -> tuple[F
     return formula, {name: inputs[name] for name in _IN_FLIGHT_INPUTS[formula.text]}
 
 
-class _Size(NamedTuple):
+class Size(NamedTuple):
     """Inputs that many formulas share: for what sequence parallelism divides, and for what tensor parallelism does."""
 
     whole: dict[str, float]
     divided: dict[str, float]
 
 
-def _size(layout: Layout, work: Work) -> _Size:
+def size_of(layout: Layout, work: Work) -> Size:
+    """Return element size, micro-batch and this rank's tokens, with what divides them."""
     shared = {"e": ELEMENT_BYTES[work.dtype], "b": work.micro_batch, "s": work.sequence / layout.cp}
-    return _Size({**shared, "q": layout.tp if layout.sp else 1}, {**shared, "t": layout.tp})
+    return Size({**shared, "q": layout.tp if layout.sp else 1}, {**shared, "t": layout.tp})
 
 
 def _without_e(inputs: dict[str, float]) -> dict[str, float]:
     return {name: value for name, value in inputs.items() if name != "e"}
 
 
-def _matrices(model: Architecture) -> int:
+def matrices_of(model: Architecture) -> int:
+    """Return how many inner activations a feed-forward part keeps: as many as it has matrices."""
     return 3 if model.gated else 2
 
 
-def _gathered(layout: Layout) -> int:
-    return 1 if layout.sp and layout.tp > 1 else 0
-
-
-def _heads(model: Architecture) -> dict[str, float]:
+def heads_of(model: Architecture) -> dict[str, float]:
     """Return heads as attention computes with them: latent keys and values are expanded to all heads."""
     keys = model.heads if model.latent is not None else model.key_value_heads
     return {"a": model.heads, "k": keys, "dk": model.score_dim, "dv": model.value_dim}
 
 
 def _attention_terms(model: Architecture, layout: Layout, work: Work, policy: Recompute) -> list[Term]:
-    size, heads = _size(layout, work), _heads(model)
+    size, heads = size_of(layout, work), heads_of(model)
     queries = {name: value for name, value in heads.items() if name != "k"}
     keys = {name: value for name, value in heads.items() if name != "a"}
     terms = [
@@ -300,24 +237,25 @@ def _attention_terms(model: Architecture, layout: Layout, work: Work, policy: Re
 
 
 def _expert_terms(model: Architecture, experts: Experts, layout: Layout, work: Work, imbalance: float) -> list[Term]:
-    size = _size(layout, work)
+    size = size_of(layout, work)
     terms = [
         Term("router", ROUTER, {**_without_e(size.whole), "experts": experts.count}),
-        Term("routed experts", ROUTED, {**size.whole, **_visits(model, experts, layout, imbalance)}),
+        Term("routed experts", ROUTED, {**size.whole, **visits_of(model, experts, layout, imbalance)}),
     ]
     if experts.shared:
         width = experts.shared * experts.shared_width
-        shared = {**size.divided, "matrices": _matrices(model), "f": width}
+        shared = {**size.divided, "matrices": matrices_of(model), "f": width}
         terms.append(Term("shared experts", FEED_FORWARD, shared))
     return terms
 
 
-def _visits(model: Architecture, experts: Experts, layout: Layout, imbalance: float) -> dict[str, float]:
+def visits_of(model: Architecture, experts: Experts, layout: Layout, imbalance: float) -> dict[str, float]:
+    """Return what the formulas of routed experts ask for."""
     return {
         "visits": experts.per_token,
         "imbalance": imbalance,
         "h": model.hidden,
         "etp": layout.etp,
-        "matrices": _matrices(model),
+        "matrices": matrices_of(model),
         "f": experts.width,
     }

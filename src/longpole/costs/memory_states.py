@@ -12,16 +12,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.costs.formula import Formula
+from longpole.costs.layout import Layout
 from longpole.costs.parameters import parameters
 from longpole.errors import UsageError
 
 if TYPE_CHECKING:
     from longpole.costs.architecture import Architecture
-    from longpole.costs.layout import Layout, Work
-    from longpole.costs.parameters import LayerParameters, Parameters
+    from longpole.costs.layout import Work
+    from longpole.costs.parameters import LayerParameters
 
 STATE_BYTES: Final = Formula(
     "bytes_each*(dense/dense_shards + routed/routed_shards)",
@@ -31,6 +33,7 @@ STATE_BYTES: Final = Formula(
 )
 ELEMENT_BYTES: Final = {"bf16": 2, "fp16": 2, "fp8": 2, "fp32": 4}
 """Of a weight and of an activation as it is kept; fp8 products are computed from 16-bit weights and activations."""
+_WHOLE: Final = (1, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +132,45 @@ def held_by_layer(layer: LayerParameters, layout: Layout) -> Held:
     return Held(dense=layer.held(layout.tp, ep=layout.ep, etp=layout.etp) - routed, routed=routed)
 
 
+class StageLayers(NamedTuple):
+    """What of the model a pipeline stage has.
+
+    Attributes:
+        dense, experts: Its layers without and with experts.
+        first, last: Whether the model's first and last layer are among them, and so the embedding and the head.
+    """
+
+    dense: int
+    experts: int
+    first: bool
+    last: bool
+
+    @property
+    def layers(self) -> int:
+        """All of them."""
+        return self.dense + self.experts
+
+
+def stage_layers(model: Architecture, layout: Layout) -> tuple[StageLayers, ...]:
+    """Return what of the model each pipeline stage has."""
+    return _stage_layers(model, layout.pp, layout.vp, layout.schedule, layout.chunk_layers)
+
+
+@lru_cache(maxsize=4096)
+def _stage_layers(
+    model: Architecture, pp: int, vp: int, schedule: str, chunk_layers: tuple[int, ...]
+) -> tuple[StageLayers, ...]:
+    layout = Layout(pp=pp, vp=vp, schedule=schedule, chunk_layers=chunk_layers)
+    with_experts = [0, *accumulate(model.has_experts(layer) for layer in range(model.layers))]
+    stages = []
+    for chunks in layout.stages(model.layers):
+        layers = sum(len(chunk) for chunk in chunks)
+        experts = sum(with_experts[chunk.stop] - with_experts[chunk.start] for chunk in chunks)
+        first, last = (any(layer in chunk for chunk in chunks) for layer in (0, model.layers - 1))
+        stages.append(StageLayers(layers - experts, experts, first, last))
+    return tuple(stages)
+
+
 @lru_cache(maxsize=4096)
 def held_by_stage(model: Architecture, layout: Layout) -> tuple[Held, ...]:
     """Return what a device of each pipeline stage holds.
@@ -137,22 +179,9 @@ def held_by_stage(model: Architecture, layout: Layout) -> tuple[Held, ...]:
     last; both matrices are divided by tp along the vocabulary. A tied head is a second copy where first and last
     layer are on different devices.
     """
-    counted = parameters(model)
-    by_layer = {id(layer): held_by_layer(layer, layout) for layer in counted.layers}
-    stages = []
-    for chunks in layout.stages(model.layers):
-        layers = [by_layer[id(counted.layers[layer])] for chunk in chunks for layer in chunk]
-        first = any(0 in chunk for chunk in chunks)
-        last = any(model.layers - 1 in chunk for chunk in chunks)
-        around = _around_layers(model, counted, layout, first=first, last=last)
-        stages.append(
-            Held(
-                dense=sum(layer.dense for layer in layers) + around.dense,
-                routed=sum(layer.routed for layer in layers) + around.routed,
-                vocabulary=around.vocabulary,
-            )
-        )
-    return tuple(stages)
+    makeup = stage_layers(model, layout)
+    found = {stage: _held(model, layout, stage) for stage in set(makeup)}
+    return tuple(found[stage] for stage in makeup)
 
 
 def state_bytes(held: Held, layout: Layout, work: Work, optimizer: Optimizer) -> StateBytes:
@@ -161,42 +190,60 @@ def state_bytes(held: Held, layout: Layout, work: Work, optimizer: Optimizer) ->
     *Formula:* `STATE_BYTES`, with shards by ZeRO stage: from 1 the optimizer, from 2 the gradients, from 3 the weights.
     """
     terms = state_terms(held, layout, work, optimizer)
-    return StateBytes(**{name: STATE_BYTES(**inputs) for name, inputs in terms.items()})
+    return StateBytes(
+        weights=STATE_BYTES(**terms["weights"]),
+        gradients=STATE_BYTES(**terms["gradients"]),
+        optimizer=STATE_BYTES(**terms["optimizer"]),
+    )
 
 
 def state_terms(held: Held, layout: Layout, work: Work, optimizer: Optimizer) -> dict[str, dict[str, float]]:
     """Return the inputs of `STATE_BYTES` for weights, gradients and optimizer."""
-    each = {
-        "weights": (float(ELEMENT_BYTES[work.dtype]), 3),
-        "gradients": (float(work.gradient_bytes), 2),
-        "optimizer": (optimizer.state_bytes(work.dtype), 1),
-    }
+    sharded = (layout.dp * layout.cp, layout.expert_dp)
     return {
-        name: {
-            "bytes_each": bytes_each,
-            "dense": held.dense,
-            "dense_shards": layout.dp * layout.cp if layout.zero >= sharded_from else 1,
-            "routed": held.routed,
-            "routed_shards": layout.expert_dp if layout.zero >= sharded_from else 1,
-        }
-        for name, (bytes_each, sharded_from) in each.items()
+        "weights": _inputs(held, ELEMENT_BYTES[work.dtype], sharded if layout.zero >= 3 else _WHOLE),
+        "gradients": _inputs(held, work.gradient_bytes, sharded if layout.zero >= 2 else _WHOLE),
+        "optimizer": _inputs(held, optimizer.state_bytes(work.dtype), sharded if layout.zero >= 1 else _WHOLE),
     }
 
 
-def _around_layers(model: Architecture, counted: Parameters, layout: Layout, *, first: bool, last: bool) -> Held:
-    """Return what a device holds of embedding, head, final norm and further prediction."""
+def _inputs(held: Held, bytes_each: float, shards: tuple[int, int]) -> dict[str, float]:
+    return {
+        "bytes_each": bytes_each,
+        "dense": held.dense,
+        "dense_shards": shards[0],
+        "routed": held.routed,
+        "routed_shards": shards[1],
+    }
+
+
+def _held(model: Architecture, layout: Layout, stage: StageLayers) -> Held:
+    """Return what a device holds of a stage's layers, and of embedding, head, final norm and further prediction."""
+    counted = parameters(model)
     matrix = model.vocabulary * model.hidden / layout.tp
     vocabulary = dense = routed = 0.0
-    if first:
+    for layer, count in zip(layer_kinds(model), (stage.dense, stage.experts), strict=True):
+        if layer is not None and count:
+            each = held_by_layer(layer, layout)
+            dense, routed = dense + count * each.dense, routed + count * each.routed
+    if stage.first:
         vocabulary += matrix
         dense += model.positions * model.hidden
-    if last:
-        vocabulary += 0.0 if model.tied and first else matrix
+    if stage.last:
+        vocabulary += 0.0 if model.tied and stage.first else matrix
         dense += counted.final_norm
-    if last and model.predicted_tokens:
+    if stage.last and model.predicted_tokens:
         layer = counted.layers[-1]
         module = held_by_layer(layer, layout)
         joins = counted.prediction / model.predicted_tokens - layer.total
         dense += model.predicted_tokens * (module.dense + joins / layout.tp)
         routed += model.predicted_tokens * module.routed
     return Held(dense=dense + vocabulary, routed=routed, vocabulary=vocabulary)
+
+
+@lru_cache(maxsize=512)
+def layer_kinds(model: Architecture) -> tuple[LayerParameters | None, LayerParameters | None]:
+    """Return the parameters of a layer without and of one with experts, None where the model has none of the kind."""
+    counted = parameters(model)
+    kinds = {model.has_experts(layer): counted.layers[layer] for layer in range(model.layers)}
+    return kinds.get(False), kinds.get(True)
