@@ -303,55 +303,67 @@ def _gpipe_seconds(forwards: list[float], backwards: list[float], micro_batches:
 
 
 def _one_f_one_b_seconds(forwards: list[float], backwards: list[float], micro_batches: int, transfer_s: float) -> float:
-    """Return the time of a 1F1B step.
+    """Return the time of a 1F1B step, by rounds.
 
-    Round j computes on every stage s the end of forward p-1-s+j and of backward j from round j-1 alone, so once a round
-    has moved every stage by the same time, all further ones will, until forwards run out.
+    In round j stage s runs forward p-1-s+j, as long as there is one, and backward j. What it needs is of round j-1, or
+    of this round's later stages. So once a round has moved all stages by the same time, each of the others that have
+    all forwards will too.
     """
-    p, m = len(forwards), micro_batches
-    last = p - 1
-    # Ends of the newest forward and backward of each stage; warm-up first: forward i of stage s needs i of s-1.
-    forward_ends = [0.0] * p
-    arrivals = [0.0] * m
-    ready: list[float] = [0.0] * p  # of forward p-1-s at stage s: round 0
-    for s in range(p):
+    last = len(forwards) - 1
+    free, ready = _warm_up(forwards, micro_batches, transfer_s)
+    turn = 0
+    whole = micro_batches - last  # rounds in which every stage has a forward
+    is_steady = False
+    while turn < micro_batches:
+        done = max(turn + 1 - whole, 0)  # stages without a forward
+        new_free, new_ready = _round(free, ready, (forwards, backwards), done, transfer_s)
+        turn += 1
+        if not is_steady and turn < whole:
+            moved = new_free[0] - free[0]
+            is_steady = _have_moved(new_free, free, moved) and _have_moved(new_ready[1:], ready[1:], moved)
+            if is_steady:
+                rest = (whole - turn) * moved
+                new_free, new_ready = [one + rest for one in new_free], [one + rest for one in new_ready]
+                turn = whole
+        free, ready = new_free, new_ready
+    return free[0]
+
+
+def _warm_up(forwards: list[float], micro_batches: int, transfer_s: float) -> tuple[list[float], list[float]]:
+    """Return per stage when the forwards ahead of its first backward end, and when the next one has its input."""
+    last = len(forwards) - 1
+    arrivals = [0.0] * (micro_batches + last + 1)
+    free = []
+    ready = []
+    for stage, took_s in enumerate(forwards):
+        ahead = last - stage
         end = 0.0
-        for i in range(min(last - s, m)):
-            end = max(end, arrivals[i]) + forwards[s]
+        for i in range(min(ahead, micro_batches)):
+            end = max(end, arrivals[i]) + took_s
             arrivals[i] = end + transfer_s
-        forward_ends[s] = end
-        ready[s] = arrivals[last - s] if last - s < m else 0.0
-    backward_ends = list(forward_ends)  # what the device is busy with before round 0
-    j = 0
-    steady = False
-    while j < m:
-        before = list(backward_ends)
-        moved_forwards = list(forward_ends)
-        for s in range(p):
-            if last - s + j < m:
-                start = max(backward_ends[s], ready[s])
-                forward_ends[s] = start + forwards[s]
-        for s in range(last):
-            ready[s + 1] = forward_ends[s] + transfer_s
-        arrived = 0.0
-        for s in range(last, -1, -1):
-            end = max(arrived, forward_ends[s], backward_ends[s]) + backwards[s]
-            backward_ends[s] = end
-            arrived = end + transfer_s
-        j += 1
-        full = m - last - j  # rounds left in which every stage still has a forward
-        if not steady and j > 1 and full > 1:
-            by = backward_ends[last] - before[last]
-            steady = all(abs(a - b - by) <= 1e-12 * a for a, b in zip(backward_ends, before, strict=True)) and all(
-                abs(a - b - by) <= 1e-12 * a for a, b in zip(forward_ends, moved_forwards, strict=True)
-            )
-            if steady:
-                jump = (full - 1) * by
-                backward_ends = [end + jump for end in backward_ends]
-                forward_ends = [end + jump for end in forward_ends]
-                ready = [end + jump for end in ready]
-                j += full - 1
-    return backward_ends[0] if m else 0.0
+        free.append(end)
+        ready.append(arrivals[ahead])
+    return free, ready
+
+
+def _round(
+    free: list[float], ready: list[float], took: tuple[list[float], list[float]], done: int, transfer_s: float
+) -> tuple[list[float], list[float]]:
+    """Run one forward and one backward of every stage; the first `done` stages have no forward left."""
+    forwards, backwards = took
+    ends = [max(at, there) + took_s for at, there, took_s in zip(free, ready, forwards, strict=True)]
+    ends[:done] = free[:done]
+    arrived = 0.0
+    new_free = list(ends)
+    for stage in range(len(ends) - 1, -1, -1):
+        new_free[stage] = end = max(arrived, ends[stage]) + backwards[stage]
+        arrived = end + transfer_s
+    return new_free, [0.0, *(end + transfer_s for end in ends[:-1])]
+
+
+def _have_moved(new: list[float], old: list[float], by: float) -> bool:
+    """Tell whether all are later by the same time, but for rounding."""
+    return all(abs(one - other - by) <= 1e-12 * one for one, other in zip(new, old, strict=True))
 
 
 def _lengths(program: Program, times: Sequence[Times]) -> list[float]:
