@@ -17,6 +17,7 @@ from longpole.bench.gate.asked import MIN_PAIRS, STAGE_PART
 from longpole.bench.gate.difference import FigureValues, find_amount, find_difference, share_of
 from longpole.bench.gate.figures import signed
 from longpole.bench.gate.sides import SINGLE_RUN
+from longpole.bench.span_units import RESIDUAL
 from longpole.records.gate import GateStage
 from longpole.records.ledger import Unknown
 from longpole.stats.many import adjust_by_holm
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from longpole.stats.intervals import Interval
 
 REST: Final = "(rest)"
+
 _REST_FROM: Final = 0.01  # of the period: less than this that no stage covers is not worth a line
 _STAGE: Final = "stage:"
 _SINGLE: Final = Unknown("one process a side: the units of one run say little of a stage", ["several processes a side"])
@@ -146,7 +148,9 @@ def _parts(gated: Gated, names: Sequence[str], period: FigureValues) -> list[_Pa
         [whole - sum(part.values.new[place] for part in parts) for place, whole in enumerate(period.new)],
     ]
     share = max(abs(float(np.median(own))) / float(np.median(period.base)) for own in rest)
-    if parts and names[0].startswith(_STAGE) and share >= _REST_FROM:
+    # With a residual the stages of each unit add up; what is left then is that medians do not.
+    whole_is_told = any(part.name == RESIDUAL for part in parts)
+    if parts and names[0].startswith(_STAGE) and share >= _REST_FROM and not whole_is_told:
         parts.append(_Part(REST, "difference", FigureValues(rest[0], rest[1], gated.design)))
     return parts
 

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 _NAME: Final = (14, 40)  # columns of names: at least, and at most
 _FIGURE: Final = 9
-_SPREAD: Final = 6
+_SPREAD: Final = 7
 _CHANGE: Final = 8
 _INTERVAL: Final = 16
-_LAST: Final = 11  # two spaces, and what is counted or its part
+_LAST: Final = 10  # two spaces, and what is counted or its part
 _REFUSED_SHOWN: Final = 5
 _DIFFERENCES_SHOWN: Final = 12
 _LEGEND: Final = (
@@ -102,7 +102,7 @@ def _count(one: ComparedBenchmark) -> str:
         return format_count(one.n, "pair")
     if one.design == "single run":
         return f"{one.base.units}+{one.new.units}"
-    return f"{one.base.processes}+{one.new.processes} runs"
+    return f"{one.base.processes}+{one.new.processes}"
 
 
 def _row(
@@ -132,7 +132,7 @@ def _interval(row: ComparedRow) -> str:
     if isinstance(row.interval_share, Unknown):
         return ""
     low, high = row.interval_share
-    return f"[{100 * low:+.1f}, {100 * high:+.1f}] %"
+    return f"[{_percent(low)}, {_percent(high)}] %"
 
 
 def _time(value: float | Unknown) -> str:
@@ -140,7 +140,12 @@ def _time(value: float | Unknown) -> str:
 
 
 def _signed(share: float | Unknown) -> str:
-    return "?" if isinstance(share, Unknown) else f"{100 * share:+.1f} %"
+    return "?" if isinstance(share, Unknown) else f"{_percent(share)} %"
+
+
+def _percent(share: float) -> str:
+    """Write a change; a decimal of one that is larger than the whole says nothing."""
+    return f"{100 * share:+.1f}" if abs(share) < 1 else f"{100 * share:+.0f}"
 
 
 def _render_notes(compare: Compare, style: Style) -> list[str]:
