@@ -30,13 +30,14 @@ MEMORY_BYTES_PER_S: Final = Formula(
     "memory_rate*memory_share", "B/s", "what element-wise kernels reach of the peak rate"
 )
 UNMEASURED_CEILING: Final = 0.75
-"""Of a part without a measured ceiling: between B200's 0.776 and GB200's 0.729 (gemm_mamf), the newest parts measured."""
+"""Of a part that was not measured: between the 0.776 of B200 and the 0.729 of GB200, the newest that were."""
 
 BOUNDS: Final = {
     "matmul_of_ceiling": (0.30, 1.0),
     "attention_of_matmul": (0.10, 1.0),
     "memory_share": (0.30, 1.0),
     "launch_s": (0.0, 100e-6),
+    "host_s": (0.0, 200e-6),
     "half_tiles": (0.0, 400.0),
     "scale_up": (0.25, 4.0),
     "network": (0.25, 6.0),
@@ -63,6 +64,7 @@ class Calibration:
     attention_of_matmul: float = 0.60
     memory_share: float = 0.80
     launch_s: float = 4e-6
+    host_s: float = 0.0
     half_tiles: float = 0.0
     scale_up: float = 1.0
     network: float = 1.0
@@ -98,6 +100,7 @@ class Calibration:
             memory_bytes_per_s=device.memory_bytes_per_s * self.memory_share,
             launch_s=self.launch_s,
             half_tiles=self.half_tiles,
+            host_s=self.host_s,
         )
 
     def ceiling(self, device: Device, dtype: str) -> float:

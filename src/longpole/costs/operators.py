@@ -43,12 +43,14 @@ TILE_SHARE: Final = Formula(
 )
 
 # Bytes that element-wise kernels move, per token and unit of width, forward, in 16-bit elements.
-_NORMS_WITH_DROPOUT: Final = 28.0  # 2 LayerNorms (4 each), 2 · bias-dropout-residual (10 each: 3 reads, mask, 2 writes)
-_NORMS: Final = 20.0  # 2 RMSNorms (4 each), 2 residual additions (6 each)
+_NORM: Final = 4.0  # reads and writes
+_RESIDUAL: Final = 6.0  # two reads and a write
+_RESIDUAL_WITH_DROPOUT: Final = 10.0  # bias, dropout and residual: three reads, a mask, and a write that is read again
 _GELU: Final = 8.0  # bias and GeLU, two kernels, each reads and writes
 _GATED: Final = 6.0  # reads gate and value, writes the product
 _ROTARY: Final = 4.0  # reads and writes queries and keys
-_SOFTMAX: Final = 9.0  # per score: scale, mask, softmax, dropout with its mask, where scores are written to memory
+_SOFTMAX: Final = 4.0  # per score: scaled, masked softmax, where scores are written to memory
+_SOFTMAX_WITH_DROPOUT: Final = 9.0  # and dropout: reads, writes, and a mask of one byte
 _EXCHANGE: Final = 8.0  # per routed token and unit of width: gather and scatter, each reads and writes
 _LOSS: Final = 18.0  # per logit and direction: the cross-entropy in 32 bits, from arXiv:2104.04473's implementation
 _FUSED_LOSS: Final = 4.0  # per logit and direction: one pass over 16-bit logits
@@ -97,6 +99,7 @@ class Shard(NamedTuple):
     element_bytes: int
     flash: bool
     fused_loss: bool
+    dropout: bool
 
     @property
     def tokens(self) -> float:
@@ -118,12 +121,14 @@ class Rates(NamedTuple):
     memory_bytes_per_s: float
     launch_s: float
     half_tiles: float = 0.0
+    host_s: float = 0.0
 
 
 class PassTime(NamedTuple):
     """What some operators take on one device for one micro-batch.
 
-    `matmul_s` to `launch_s` split all three passes by what they spend time on; together they are the passes.
+    `matmul_s` to `launch_s` split all three passes by what they spend time on; together they are the passes. `weight_s`
+    is the part of the backward pass that computes gradients of weights, for which no other device waits.
     """
 
     forward_s: float = 0.0
@@ -133,6 +138,7 @@ class PassTime(NamedTuple):
     attention_s: float = 0.0
     memory_s: float = 0.0
     launch_s: float = 0.0
+    weight_s: float = 0.0
 
     @property
     def total_s(self) -> float:
@@ -157,6 +163,7 @@ def shard_of(layout: Layout, work: Work) -> Shard:
         element_bytes=1 if work.dtype in ("fp8", "int8") else 2,
         flash=work.flash,
         fused_loss=work.fused_loss,
+        dropout=work.dropout,
     )
 
 
@@ -213,6 +220,9 @@ def predictor_operators(model: Architecture, shard: Shard) -> tuple[Operator, ..
 def time_of(operators: tuple[Operator, ...], rates: Rates, recompute: str = "none") -> PassTime:
     """Return what operators take in their three passes.
 
+    Each operator takes what its roofline says. Launches come on top, as far as they leave gaps between kernels; where
+    the host launches more slowly than the device works, a pass takes as long as its launches do.
+
     Args:
         operators: Of one device and micro-batch.
         rates: What the device reaches.
@@ -222,30 +232,38 @@ def time_of(operators: tuple[Operator, ...], rates: Rates, recompute: str = "non
         "matmul": rates.matmul_flops_per_s,
         "attention": rates.attention_flops_per_s,
         "head": rates.head_flops_per_s,
-        "memory": 1.0,
+        "memory": rates.attention_flops_per_s,
     }
-    spent = dict.fromkeys(KINDS, 0.0)
-    forward_s = backward_s = recompute_s = launch_s = 0.0
+    spent = {"matmul": 0.0, "attention": 0.0, "head": 0.0, "memory": 0.0}
+    forward_s = backward_s = again_s = weight_s = 0.0
+    launches = launches_back = launches_again = 0
     for one in operators:
         work_s = max(one.flops / by_kind[one.kind], one.moved_bytes / rates.memory_bytes_per_s)
-        if one.tiles and rates.half_tiles:
+        if one.tiles:
             work_s *= 1.0 + rates.half_tiles / one.tiles
-        again = 1.0 if recompute == "full" or (recompute == "selective" and one.scores) else 0.0
-        each_launch_s = one.launches * rates.launch_s
-        launches_back = 2.0 if one.kind != "memory" else 1.0
-        forward_s += work_s + each_launch_s
-        backward_s += work_s * one.backward + each_launch_s * launches_back
-        recompute_s += again * (work_s + each_launch_s)
+            weight_s += work_s
+        again = recompute == "full" or (one.scores and recompute == "selective")
+        forward_s += work_s
+        backward_s += work_s * one.backward
+        launches += one.launches
+        launches_back += one.launches if one.kind == "memory" else 2 * one.launches
+        if again:
+            again_s += work_s
+            launches_again += one.launches
         spent[one.kind] += work_s * (1.0 + one.backward + again)
-        launch_s += each_launch_s * (1.0 + launches_back + again)
+    gaps = [
+        max(count * rates.launch_s, count * rates.host_s - pass_s)
+        for count, pass_s in ((launches, forward_s), (launches_back, backward_s), (launches_again, again_s))
+    ]
     return PassTime(
-        forward_s,
-        backward_s,
-        recompute_s,
-        spent["matmul"] + spent["head"],
-        spent["attention"],
-        spent["memory"],
-        launch_s,
+        forward_s=forward_s + gaps[0],
+        backward_s=backward_s + gaps[1],
+        recompute_s=again_s + gaps[2],
+        matmul_s=spent["matmul"] + spent["head"],
+        attention_s=spent["attention"],
+        memory_s=spent["memory"],
+        launch_s=sum(gaps),
+        weight_s=weight_s,
     )
 
 
@@ -355,7 +373,8 @@ def _attention(model: Architecture, shard: Shard) -> list[Operator]:
     ]
     if not shard.flash:
         scores = shard.tokens * shard.sequence * heads
-        found.append(replace(_memory("softmax", _SOFTMAX * scores, launches=2), scores=True))
+        per_score = _SOFTMAX_WITH_DROPOUT if shard.dropout else _SOFTMAX
+        found.append(replace(_memory("softmax", per_score * scores, launches=2), scores=True))
     if not model.positions:
         turned = model.score_dim if model.latent is None else model.latent.rope_dim
         passes = 2.0 if model.query_key_norm else 1.0
@@ -364,7 +383,8 @@ def _attention(model: Architecture, shard: Shard) -> list[Operator]:
 
 
 def _norms(model: Architecture, shard: Shard) -> Operator:
-    per_unit = _NORMS_WITH_DROPOUT if model.layer_norm else _NORMS
+    residual = _RESIDUAL_WITH_DROPOUT if shard.dropout else _RESIDUAL
+    per_unit = model.norms_per_layer * _NORM + 2 * residual
     return _memory("norms and residual", per_unit * shard.own_tokens * model.hidden, launches=4)
 
 

@@ -259,6 +259,21 @@ def equal_units_exposed_s(units: int, compute_s: float, gather_s: float, reduce_
     return max(whole_s - units * compute_s, 0.0)
 
 
+def equal_buckets_exposed_s(count: int, backward_s: float, bucket_s: float) -> float:
+    """Return what `reduce_buckets` exposes for equal buckets that become ready at an even pace, in closed form.
+
+    *Definition:* of N buckets the first is ready at T/N and the last at T, and each takes c. Either the stream never
+    waits, and ends at T/N + N · c, or the last bucket begins at T:
+
+        max(T/N + N · c - T, c)
+
+    *Source:* follows from the simulation, and agrees with it exactly (tests/unit/costs/test_overlap.py).
+    """
+    if count < 1:
+        return 0.0
+    return max(backward_s / count + count * bucket_s - backward_s, bucket_s)
+
+
 class _Stream:
     """Communication of one device: one operation at a time, in the order of issue."""
 

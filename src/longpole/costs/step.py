@@ -1,21 +1,23 @@
 """How long a training step takes, and what of: computing, exposed communication, bubble, optimizer.
 
-A stage's passes are its layers' operators (`operators.py`) with the messages that nothing hides; the schedule of the
-pipeline is simulated (`schedules.py`); gradients are reduced behind the last backward pass (`overlap.py`); then the
-optimizer runs. The parts are those of the busiest stage, and add up to the step exactly.
+A stage's passes are its layers' operators (`operators.py`) with the messages that nothing hides (`step_traffic.py`);
+the schedule of the pipeline is run (`schedules.py`); then come what is left of the gradients' reduction, and the
+optimizer. The parts are those of the busiest stage, and add up to the step exactly.
 
     busiest stage   ├ F ┤├ F ┤├ B ┤├ F ┤├ B ┤   idle   ├ B ┤├ reduce ┤├ optimizer ┤
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.costs.calibration import Calibration
+from longpole.costs.collective_bytes import step_messages
+from longpole.costs.collective_time import CollectiveCosts
 from longpole.costs.formula import Formula
-from longpole.costs.memory_states import held_by_stage
+from longpole.costs.memory_states import ELEMENT_BYTES, held_by_stage, optimizer_of
 from longpole.costs.operators import (
     PassTime,
     embedding_operators,
@@ -26,26 +28,29 @@ from longpole.costs.operators import (
     time_of,
 )
 from longpole.costs.schedules import Times, step_seconds
-from longpole.costs.step_traffic import Overlapping, layer_traffic
+from longpole.costs.step_traffic import DIMENSIONS, Prices, Software, StageTraffic, stage_traffic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from longpole.costs.architecture import Architecture
     from longpole.costs.cluster import Cluster
-    from longpole.costs.collective_time import CollectiveCosts
     from longpole.costs.layout import Layout, Work
-    from longpole.costs.operators import Rates
+    from longpole.costs.operators import Rates, Shard
 
-STEP_S: Final = Formula(
-    "compute + recompute + exposed + contention + bubble + optimizer", "s", "parts of the busiest stage"
-)
 OPTIMIZER_S: Final = Formula(
-    "parameters*bytes_each/memory_bytes_per_s",
+    "parameters/shards*(gradient + 2*(state + master) + weight)/memory_bytes_per_s",
     "s",
-    "Adam reads the gradient, reads and writes weight and both moments in 32 bits, and writes the 16-bit weight",
+    "bytes of each parameter that a device updates: the gradient is read, the optimizer's state and the weight in 32"
+    " bits are read and written, the weight in 16 bits is written",
 )
-_UPDATE_BYTES: Final = 26.0  # besides the gradient: 3 · (4 + 4) and 2
+STEP_S: Final = Formula(
+    "compute + recompute + exposed + contention + bubble + optimizer",
+    "s",
+    "what the busiest stage spends a step on",
+)
+WAITS_IN_ORDER: Final = ("gpipe", "1f1b", "interleaved")
+"""Schedules whose last backward passes go from stage to stage, so that later stages reduce gradients meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +70,7 @@ class StepTime:
         stage: The busiest, counted from 0.
         stages_s: Per stage, what one micro-batch keeps it busy, exposed communication included.
         spent_s: `compute_s` and `recompute_s` by what they run at: `matmul`, `attention`, `memory`, `launch`.
-        calibration: What the constants are from.
+        calibration: What the constants are.
     """
 
     compute_s: float
@@ -84,12 +89,11 @@ class StepTime:
 
     @property
     def parts_s(self) -> dict[str, float]:
-        """The parts by name, `exposed_` before a dimension's."""
-        exposed = {f"exposed_{dimension}": spent for dimension, spent in self.exposed_s.items()}
+        """The parts by name, a dimension's under `exposed_` and its name; they add up to `total_s`."""
         return {
             "compute": self.compute_s,
             "recompute": self.recompute_s,
-            **exposed,
+            **{f"exposed_{dimension}": spent for dimension, spent in self.exposed_s.items()},
             "contention": self.contention_s,
             "bubble": self.bubble_s,
             "optimizer": self.optimizer_s,
@@ -105,97 +109,235 @@ class StepTime:
         """Tokens of a step over its time, of all devices together."""
         return self.tokens / self.total_s
 
+    @property
+    def limits(self) -> tuple[str, float]:
+        """What the step spends most on, and its share: a kind of `spent_s`, or a part other than computing."""
+        spent = {name: part for name, part in self.parts_s.items() if name not in ("compute", "recompute")}
+        name, most = max({**self.spent_s, **spent}.items(), key=lambda item: item[1])
+        return name, most / self.total_s
+
 
 class _Stage(NamedTuple):
-    """One chunk of a pipeline, one micro-batch."""
+    """One device of the pipeline: what one micro-batch takes on it."""
 
+    chunks: tuple[PassTime, ...]
+    passes: PassTime
+    traffic: StageTraffic
     forward_s: float
     backward_s: float
-    passes: PassTime
-    tp_s: float
-    cp_s: float
-    ep_s: float
-    pp_s: float
-    hidden_tp_s: float
-    hidden_cp_s: float
-    hidden_ep_s: float
 
 
 def step_time(
     model: Architecture,
-    cluster: Cluster,
+    cluster: Cluster | CollectiveCosts,
     layout: Layout,
     work: Work,
-    calibration: Calibration = Calibration(),
-    overlapping: Overlapping = Overlapping(),
-    costs: CollectiveCosts | None = None,
+    calibration: Calibration | None = None,
+    software: Software | None = None,
 ) -> StepTime:
-    from longpole.costs.collective_time import CollectiveCosts as Costs
+    """Return how long a step takes. The layout must divide (`layout.check`).
 
-    costs = costs or Costs(cluster)
-    rates = calibration.rates(cluster.device, work.dtype)
-    parts = [_part(model, layout, work, rates, costs, overlapping, calibration, index) for index in range(layout.pp * layout.vp)]
+    *Definition:* `STEP_S`. *Assumes* devices that are all alike, experts that are all equally popular, input that is
+    always there, and steps that follow each other. Expected deviation: decision 0034.
+
+    Args:
+        model: What is trained.
+        cluster: On what; for many layouts of a cluster its costs of collectives, which are looked up once.
+        layout: How it is divided.
+        work: What a step processes.
+        calibration: What the devices reach; None for the shipped constants.
+        software: What the framework lets hide; None for what current ones do.
+
+    Raises:
+        UsageError: The device has no peak of this type, or a group needs a link that the cluster does not have.
+    """
+    calibration = calibration or Calibration()
+    software = software or Software()
+    costs = cluster if isinstance(cluster, CollectiveCosts) else CollectiveCosts(cluster)
+    rates = calibration.rates(costs.cluster.device, work.dtype)
+    prices = Prices(costs, layout, calibration)
+    chunks = _chunks(model, layout, work, rates)
+    stages = _stages(model, layout, work, software, prices, chunks)
+    share = 0.5 if layout.schedule == "dualpipe" else 1.0
     m = work.micro_batches(layout)
-    size = 2.0 * work.micro_batch * work.sequence / layout.cp * model.hidden / layout.tp
-    send = costs.seconds_along("send_recv", layout, "pp", size) * calibration.network if layout.pp > 1 else 0.0
-    if not overlapping.pp and layout.pp > 1:
-        parts = [p._replace(forward_s=p.forward_s + send, backward_s=p.backward_s + send, pp_s=2 * send) for p in parts]
-    times = [Times(forward_s=p.forward_s, backward_s=p.backward_s) for p in parts]
-    schedule = layout.schedule if layout.vp == 1 or layout.schedule != "1f1b" else "interleaved"
-    whole = step_seconds(schedule, layout.pp, m, times, layout.vp, send if overlapping.pp else 0.0)
-    stages = []
-    for s in range(layout.pp):
-        own = parts[s::layout.pp]
-        stages.append(own)
-    busy = [sum(p.forward_s + p.backward_s for p in own) for own in stages]
-    at = max(range(layout.pp), key=busy.__getitem__)
-    own = stages[at]
-    passes = PassTime()
-    for p in own:
-        passes = passes.plus(p.passes)
-    held = held_by_stage(model, layout)[at]
-    opt = held.total * (_UPDATE_BYTES + work.gradient_bytes) / (layout.dp * layout.cp if layout.zero else 1) / rates.memory_bytes_per_s
-    dp = 0.0
-    if layout.dp * layout.cp > 1:
-        gb = held.total * work.gradient_bytes
-        dp = calibration.network * costs.seconds_along("all_reduce", layout, "dp", gb)
-    exposed = {k: m * sum(getattr(p, k + "_s") for p in own) for k in ("tp", "cp", "ep", "pp")}
-    exposed["dp"] = dp
+    busy_s = [share * m * (stage.forward_s + stage.backward_s) for stage in stages]
+    at = max(range(len(stages)), key=busy_s.__getitem__)
+    period_s = _pipeline_s(layout, m, stages)
+    optimizer_s = max(_optimizer_s(model, layout, work, software, rates))
+    times = share * m
+    passes, traffic = stages[at].passes, stages[at].traffic
+    exposed_s, hidden_s = _told(times, traffic, *_tail(layout, stages))
     return StepTime(
-        compute_s=m * (passes.forward_s + passes.backward_s), recompute_s=m * passes.recompute_s,
-        exposed_s={k: v for k, v in exposed.items() if v}, hidden_s={}, contention_s=0.0,
-        bubble_s=whole - m * busy[at], optimizer_s=opt, tokens=work.tokens, micro_batches=m, stage=at, stages_s=tuple(busy),
-        spent_s={"matmul": m * passes.matmul_s, "attention": m * passes.attention_s, "memory": m * passes.memory_s, "launch": m * passes.launch_s},
-        calibration=calibration)
+        compute_s=times * (passes.forward_s + passes.backward_s),
+        recompute_s=times * passes.recompute_s,
+        exposed_s=exposed_s,
+        hidden_s=hidden_s,
+        contention_s=times * traffic.contention_s + traffic.contention_last_s,
+        bubble_s=max(period_s - busy_s[at], 0.0),
+        optimizer_s=optimizer_s,
+        tokens=work.tokens,
+        micro_batches=m,
+        stage=at,
+        stages_s=tuple(busy / m for busy in busy_s),
+        spent_s={
+            "matmul": times * passes.matmul_s,
+            "attention": times * passes.attention_s,
+            "memory": times * passes.memory_s,
+            "launch": times * passes.launch_s,
+        },
+        calibration=calibration,
+    )
 
 
-def _part(model, layout, work, rates, costs, overlapping, calibration, index):
-    counts = layout.chunks(model.layers)
-    start = sum(counts[:index])
+def _chunks(model: Architecture, layout: Layout, work: Work, rates: Rates) -> list[PassTime]:
+    """Return what each part of the model computes for one micro-batch, in the order of the layers."""
     shard = shard_of(layout, work)
-    total = PassTime()
-    tpf = tpb = 0.0
-    cpx = epx = 0.0
-    f = b = 0.0
-    for layer in range(start, start + counts[index]):
-        ex = model.has_experts(layer)
-        t = time_of(layer_operators(model, shard, experts=ex), rates, work.policy(layer))
-        c = layer_traffic(model, layout, work, costs, experts=ex)
-        sc = calibration.scale_up
-        again = c.tp_again_s if work.policy(layer) == "full" else 0.0
-        total = total.plus(t)
-        tpf += sc * c.tp_forward_s
-        tpb += sc * (c.tp_backward_s + again)
-        att = t.attention_s
-        hid = c.cp_forward_s + c.cp_backward_s
-        cpx += max(0.0, hid - att)
-        epx += sc * (c.ep_forward_s + c.ep_backward_s)
-    if index == 0:
-        total = total.plus(time_of(embedding_operators(model, shard), rates))
-    if index == layout.pp * layout.vp - 1:
-        total = total.plus(time_of(head_operators(model, shard), rates))
-        for _ in range(model.predicted_tokens):
-            total = total.plus(time_of(head_operators(model, shard), rates)).plus(time_of(predictor_operators(model, shard), rates)).plus(time_of(layer_operators(model, shard, experts=model.experts is not None), rates))
-    f = total.forward_s + tpf + (cpx + epx) / 3
-    b = total.backward_s + total.recompute_s + tpb + (cpx + epx) * 2 / 3
-    return _Stage(f, b, total, tpf + tpb, cpx, epx, 0.0, 0.0, 0.0, 0.0)
+    counts = layout.chunks(model.layers)
+    layers: dict[tuple[bool, str], PassTime] = {}
+
+    def layer(at: int) -> PassTime:
+        key = (model.has_experts(at), work.policy(at))
+        if key not in layers:
+            layers[key] = time_of(layer_operators(model, shard, experts=key[0]), rates, key[1])
+        return layers[key]
+
+    found = []
+    start = 0
+    is_uniform = model.experts is None and not work.recompute_layers
+    for count in counts:
+        total = PassTime()
+        if is_uniform:
+            total = total.plus(layer(0), count)
+        else:
+            for at in range(start, start + count):
+                total = total.plus(layer(at))
+        found.append(total)
+        start += count
+    found[0] = found[0].plus(time_of(embedding_operators(model, shard), rates))
+    found[-1] = found[-1].plus(_after_layers(model, shard, rates, layer(model.layers - 1)))
+    return found
+
+
+def _after_layers(model: Architecture, shard: Shard, rates: Rates, layer: PassTime) -> PassTime:
+    """Return the head and the loss, and again for each further token that is predicted, with a layer of its own."""
+    head = time_of(head_operators(model, shard), rates)
+    found = head
+    for _ in range(model.predicted_tokens):
+        found = found.plus(head).plus(layer).plus(time_of(predictor_operators(model, shard), rates))
+    return found
+
+
+def _stages(
+    model: Architecture,
+    layout: Layout,
+    work: Work,
+    software: Software,
+    prices: Prices,
+    chunks: Sequence[PassTime],
+) -> list[_Stage]:
+    """Return what each device of the pipeline does for one micro-batch."""
+    counts = layout.chunks(model.layers)
+    known: dict[tuple[object, ...], tuple[PassTime, StageTraffic]] = {}
+    found = []
+    for at, owned in enumerate(_owned(layout)):
+        own = tuple(chunks[chunk] for chunk in owned)
+        # Inner stages of the same computation have the same messages.
+        key = (own, at == 0, at == layout.pp - 1, 0 in owned, len(chunks) - 1 in owned)
+        if key not in known:
+            passes = own[0]
+            for one in own[1:]:
+                passes = passes.plus(one)
+            messages = step_messages(model, layout, work, software.wiring, stage=at)
+            layers = sum(counts[chunk] for chunk in owned)
+            known[key] = passes, stage_traffic(messages, prices, software, passes, layers)
+        passes, traffic = known[key]
+        found.append(
+            _Stage(
+                own,
+                passes,
+                traffic,
+                passes.forward_s + traffic.forward_s,
+                passes.backward_s + passes.recompute_s + traffic.backward_s,
+            )
+        )
+    return found
+
+
+def _owned(layout: Layout) -> list[tuple[int, ...]]:
+    """Return the parts of the model that each device has, by their place in the order of the layers."""
+    pp = layout.pp
+    if layout.schedule == "dualpipe":
+        return [(stage, pp - 1 - stage) for stage in range(pp)]
+    owned: list[list[int]] = [[] for _ in range(pp)]
+    for chunk in range(pp * layout.vp):
+        lap, place = divmod(chunk, pp)
+        owned[pp - 1 - place if layout.schedule == "zbv" and lap % 2 else place].append(chunk)
+    return [tuple(chunks) for chunks in owned]
+
+
+def _pipeline_s(layout: Layout, micro_batches: int, stages: Sequence[_Stage]) -> float:
+    """Return how long all passes of a step take, from the schedule."""
+    if layout.pp == 1:
+        return micro_batches * (stages[0].forward_s + stages[0].backward_s)
+    times: dict[int, Times] = {}
+    for owned, stage in zip(_owned(layout), stages, strict=True):
+        share = 1.0 / len(owned)
+        for chunk, passes in zip(owned, stage.chunks, strict=True):
+            times[chunk] = Times(
+                forward_s=passes.forward_s + stage.traffic.forward_s * share,
+                backward_s=passes.backward_s + passes.recompute_s + stage.traffic.backward_s * share,
+                weight_s=passes.weight_s,
+            )
+    schedule = "interleaved" if layout.vp > 1 and layout.schedule == "1f1b" else layout.schedule
+    in_order = [times[chunk] for chunk in sorted(times)]
+    transfer_s = max(stage.traffic.transfer_s for stage in stages)
+    return step_seconds(schedule, layout.pp, micro_batches, in_order, layout.vp, transfer_s)
+
+
+def _optimizer_s(model: Architecture, layout: Layout, work: Work, software: Software, rates: Rates) -> Iterable[float]:
+    """Return what the update takes on each stage."""
+    optimizer = optimizer_of(software.optimizer)
+    divided = layout.zero > 0
+    weight = ELEMENT_BYTES[work.dtype]
+    bytes_each = work.gradient_bytes + 2 * optimizer.state_bytes(work.dtype) + weight
+    for held in set(held_by_stage(model, layout)):
+        own = held.dense / (layout.dp * layout.cp if divided else 1)
+        own += held.routed / (layout.expert_dp if divided else 1)
+        yield own * bytes_each / rates.memory_bytes_per_s
+
+
+def _tail(layout: Layout, stages: Sequence[_Stage]) -> tuple[dict[str, float], dict[str, float]]:
+    """Return by dimension what is sent once a step, exposed and hidden, on the stage that is last to be done.
+
+    Stages that finish their last backward pass earlier reduce while the ones before them still compute.
+    """
+    waits = layout.schedule in WAITS_IN_ORDER
+    slack_s = 0.0
+    worst: tuple[float, StageTraffic, float] | None = None
+    for stage in stages:
+        late_s = sum(stage.traffic.last_s.values()) - slack_s
+        if worst is None or late_s > worst[0]:
+            worst = (late_s, stage.traffic, slack_s)
+        slack_s += stage.backward_s / layout.vp if waits else 0.0
+    assert worst is not None
+    _, traffic, slack_s = worst
+    exposed, hidden = dict(traffic.last_s), dict(traffic.hidden_last_s)
+    for dimension, spent_s in exposed.items():
+        saved_s = min(spent_s, slack_s)
+        slack_s -= saved_s
+        exposed[dimension] = spent_s - saved_s
+        hidden[dimension] = hidden.get(dimension, 0.0) + saved_s
+    return exposed, hidden
+
+
+def _told(
+    times: float, traffic: StageTraffic, last_s: Mapping[str, float], hidden_last_s: Mapping[str, float]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return exposed and hidden communication of a step by dimension, in their order."""
+    exposed: dict[str, float] = defaultdict(float)
+    hidden: dict[str, float] = defaultdict(float)
+    for dimension in DIMENSIONS:
+        exposed[dimension] = times * traffic.exposed_s.get(dimension, 0.0) + last_s.get(dimension, 0.0)
+        hidden[dimension] = times * traffic.hidden_s.get(dimension, 0.0) + hidden_last_s.get(dimension, 0.0)
+    present = [dimension for dimension in DIMENSIONS if exposed[dimension] or hidden[dimension]]
+    return {name: exposed[name] for name in present}, {name: hidden[name] for name in present}
