@@ -99,11 +99,12 @@ def order_of(schedule: str, stages: int, micro_batches: int, chunks: int) -> Ord
         schedule=schedule,
         parts=stages * chunks,
         devices=tuple(tuple(row) for row in rows),
-        device_of=_placement(schedule, stages, micro_batches),
+        device_of=placement(schedule, stages, micro_batches),
     )
 
 
-def _placement(schedule: str, stages: int, micro_batches: int) -> Callable[[int, int], int]:
+def placement(schedule: str, stages: int, micro_batches: int) -> Callable[[int, int], int]:
+    """Return which device has (part, micro-batch)."""
     last = stages - 1
     if schedule in V_SHAPED:
         return lambda part, _: part if part < stages else 2 * stages - 1 - part

@@ -7,7 +7,7 @@ a run with other times is one loop over the passes.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.costs.schedule_orders import order_of
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from longpole.costs.schedule_orders import Op, Order, Step
 
-_Output: TypeAlias = tuple[bool, int, int]  # of a forward or not, part, micro-batch
+_NOTHING: Final = (-1, False)
 
 
 class Entry(NamedTuple):
@@ -87,49 +87,72 @@ def compiled(order: Order) -> Program:
     Raises:
         AssertionError: Passes wait for one another: a mistake in the order.
     """
-    done: dict[_Output, int] = {}
-    entries: list[Entry] = []
-    steps: list[Step] = []
-    lengths: dict[tuple[tuple[str, int], ...], int] = {}
-    remaining = [list(reversed(row)) for row in order.devices]
-    waiting: dict[_Output, int] = {}
-    active = list(reversed(range(len(remaining))))
+    sorting = _Sorting(order)
+    active = list(reversed(range(len(order.devices))))
     while active:
         device = active.pop()
-        left = remaining[device]
-        while left:
-            needs = [need for op in left[-1] if (need := _need(op, order.parts)) is not None]
-            missing = next((need for need in needs if need not in done), None)
-            if missing is not None:
-                waiting[missing] = device
-                break
-            step = left.pop()
-            kind = tuple((op.kind, op.part) for op in step)
-            first, second = _inputs(order, device, needs, done)
-            entries.append(Entry(device, lengths.setdefault(kind, len(lengths)), *first, *second))
-            for output in ((op.kind == "F", op.part, op.micro_batch) for op in step if op.kind != "W"):
-                done[output] = len(steps)
-                if output in waiting:
-                    active.append(waiting.pop(output))
-            steps.append(step)
-    if any(remaining):
+        active += sorting.advance(device)
+    if sorting.left():
         msg = f"{order.schedule}: passes wait for one another"
         raise AssertionError(msg)
-    return Program(len(remaining), tuple(entries), tuple(steps), tuple(lengths))
+    return Program(len(order.devices), tuple(sorting.entries), tuple(sorting.steps), tuple(sorting.lengths))
 
 
-def _need(op: Op, parts: int) -> _Output | None:
-    """Return the output that a pass takes in."""
-    before = op.part - 1 if op.kind == "F" else op.part + 1
-    if op.kind == "W" or not 0 <= before < parts:
-        return None
-    return op.kind == "F", before, op.micro_batch
+class _Sorting:
+    """Steps sorted so far. An output's number is of a forward or not, a part, a micro-batch."""
 
+    def __init__(self, order: Order) -> None:
+        self.entries: list[Entry] = []
+        self.steps: list[Step] = []
+        self.lengths: dict[tuple[tuple[str, int], ...], int] = {}
+        self._order = order
+        self._at = [0] * len(order.devices)
+        self._count = 1 + max(op.micro_batch for step in order.devices[0] for op in step)
+        outputs = 2 * order.parts * self._count
+        self._done = [-1] * outputs  # entry of each output
+        self._waiting = [-1] * outputs  # the device that waits for it
 
-def _inputs(
-    order: Order, device: int, needs: list[_Output], done: dict[_Output, int]
-) -> tuple[tuple[int, bool], tuple[int, bool]]:
-    """Return up to two entries that a step needs, and whether they are on another device."""
-    inputs = [(done[need], order.device_of(need[1], need[2]) != device) for need in needs]
-    inputs += [(-1, False)] * (2 - len(inputs))
-    return inputs[0], inputs[1]
+    def left(self) -> bool:
+        """Tell whether steps are left."""
+        return any(at < len(row) for at, row in zip(self._at, self._order.devices, strict=True))
+
+    def advance(self, device: int) -> list[int]:
+        """Take a device's steps up to one whose inputs are not there, and return the devices that waited for them."""
+        woken: list[int] = []
+        row = self._order.devices[device]
+        for at in range(self._at[device], len(row)):
+            step = row[at]
+            inputs = [found for op in step if (found := self._input(op, device))]
+            missing = [output for entry, output, _ in inputs if entry < 0]
+            if missing:
+                self._waiting[missing[0]] = device
+                self._at[device] = at
+                return woken
+            for op in step:
+                if op.kind != "W":
+                    output = self._output(op.kind == "F", op.part, op.micro_batch)
+                    self._done[output] = len(self.steps)
+                    if self._waiting[output] >= 0:
+                        woken.append(self._waiting[output])
+            self._append(device, step, [(entry, moved) for entry, _, moved in inputs])
+        self._at[device] = len(row)
+        return woken
+
+    def _append(self, device: int, step: Step, inputs: list[tuple[int, bool]]) -> None:
+        kind = tuple([(op.kind, op.part) for op in step])
+        first = inputs[0] if inputs else _NOTHING
+        second = inputs[1] if len(inputs) > 1 else _NOTHING
+        self.entries.append(Entry(device, self.lengths.setdefault(kind, len(self.lengths)), *first, *second))
+        self.steps.append(step)
+
+    def _input(self, op: Op, device: int) -> tuple[int, int, bool] | None:
+        """Return what a pass takes in: its entry, its number, and whether it is on another device."""
+        kind, part, micro_batch = op
+        before = part - 1 if kind == "F" else part + 1
+        if kind == "W" or not 0 <= before < self._order.parts:
+            return None
+        output = self._output(kind == "F", before, micro_batch)
+        return self._done[output], output, self._order.device_of(before, micro_batch) != device
+
+    def _output(self, is_forward: bool, part: int, micro_batch: int) -> int:  # noqa: FBT001 - a coordinate
+        return (part + self._order.parts * is_forward) * self._count + micro_batch

@@ -249,6 +249,25 @@ def test_the_recursion_that_stops_early_ends_when_the_simulation_does(
 
 
 @given(
+    schedule=st.sampled_from(["interleaved", "zb1p", "zb2p", "zbv"]),
+    stages=st.integers(2, 4),
+    groups=st.integers(4, 9),
+    odd=st.integers(0, 3),
+    times=st.lists(TIMES, min_size=12, max_size=12),
+    transfer=st.sampled_from([0, 1, 2, 9]),
+)
+@settings(max_examples=60, deadline=None)
+def test_many_micro_batches_take_what_running_all_of_them_does(
+    schedule: str, stages: int, groups: int, odd: int, times: list[Times], transfer: int
+) -> None:
+    """`step_seconds` runs few and goes on by the busiest device's time; this runs all."""
+    chunks = {"interleaved": 3, "zbv": 2}.get(schedule, 1)
+    counts = (schedule, stages, stages * groups + odd, times[: stages * chunks], chunks, transfer)
+
+    assert step_seconds(*counts) == pytest.approx(float(simulate(*counts).period_s), rel=1e-9)
+
+
+@given(
     schedule=st.sampled_from(["gpipe", "1f1b", "interleaved"]),
     stages=st.integers(1, 6),
     groups=st.integers(1, 6),
