@@ -1,21 +1,25 @@
 """The noise floor of a benchmark on this machine, from pairs of equal processes, and what pairs can see above it.
 
 A/A: both sides of every pair run the same command, so whatever they differ by is noise. With s the standard deviation
-of the pairs' log-ratios, k pairs leave an interval of ± t₀.₉₅,ₖ₋₁ · s / √k, and the smallest change that is called
-regressed in four of five cases is max(threshold, (t₀.₉₅,ₖ₋₁ + 0.84) · s / √k) (bench-io A6).
+of the pairs' log-ratios (from 8 pairs on, of normal noise with the same interval by ranks), k pairs
+leave an interval of ± t₀.₉₅,ₖ₋₁ · s / √k, and the smallest change that is called regressed in four of five cases is
+max(threshold, (t₀.₉₅,ₖ₋₁ + 0.84) · s / √k) (bench-io A6).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import metadata
-from math import exp, fsum, log
+from math import exp, log
 from typing import TYPE_CHECKING, Final
 
-from longpole.bench.spread import by_process, deviation, process_medians, variation
+import numpy as np
+
+from longpole.bench.spread import by_process, process_medians, variation
 from longpole.errors import InputError
 from longpole.records.calibration import FLOOR_PAIRS, SCHEMA, Calibration, CalibrationFigure, SmallestEffect
 from longpole.stats.intervals import t_quantile
+from longpole.stats.three_way import measure_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,8 +111,8 @@ def noise_floor(spread: float, pairs: int = FLOOR_PAIRS) -> float:
 
 
 def _figure(metric: str, unit: str, sides: _Sides, threshold: float, within: float | None) -> CalibrationFigure:
-    ratios = sides.log_ratios()
-    spread = deviation(ratios)
+    seen = measure_pairs(np.array([sides.log_ratios()]))
+    spread = float(seen.spread[0])
     every = sorted([*sides.a, *sides.b])
     return CalibrationFigure(
         metric=metric,
@@ -116,7 +120,7 @@ def _figure(metric: str, unit: str, sides: _Sides, threshold: float, within: flo
         median=(every[(len(every) - 1) // 2] + every[len(every) // 2]) / 2,
         between_cv_share=variation(every) or 0.0,
         pair_spread_share=spread,
-        difference_share=exp(fsum(ratios) / len(ratios)) - 1,
+        difference_share=exp(float(seen.estimate[0])) - 1,
         floor_share=noise_floor(spread),
         smallest=[SmallestEffect(pairs, smallest_effect(spread, pairs, threshold)) for pairs in PAIR_COUNTS],
         within_cv_share=within,

@@ -44,14 +44,14 @@ class RecordStore:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
-        except FileExistsError:
+        except OSError as error:
+            if not isinstance(error, FileExistsError) or not path.parent.is_dir():  # the folder's name is a file's
+                msg = f"{path}: cannot be written: {error.strerror or error}. Name another place (--out)"
+                raise UsageError(msg) from None
             msg = (
                 f"{path}: exists, and a record is never written over. Choose another label (--label),"
                 " or name a file (--out FILE.json)"
             )
-            raise UsageError(msg) from None
-        except OSError as error:
-            msg = f"{path}: cannot be written: {error.strerror or error}. Name another place (--out)"
             raise UsageError(msg) from None
 
     def give_up(self) -> None:

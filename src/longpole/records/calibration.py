@@ -42,7 +42,8 @@ class CalibrationFigure(msgspec.Struct, frozen=True):
         unit: `ns` or `bytes`.
         median: Over all processes, each by its median.
         between_cv_share: Coefficient of variation of the processes' medians.
-        pair_spread_share: Standard deviation of the log-ratios of the pairs.
+        pair_spread_share: Standard deviation of the log-ratios of the pairs; from 8 pairs on, of normal noise that has
+            the same interval by ranks, so that a few wild pairs do not make it.
         difference_share: What the two equal sides seemed to differ by.
         floor_share: Half the 90 % interval of `FLOOR_PAIRS` pairs: nine of ten comparisons of equal sides stay within.
         smallest: The smallest effect by number of pairs, at `threshold_share`.
