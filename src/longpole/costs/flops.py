@@ -25,13 +25,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from longpole.costs.formula import Formula
+from longpole.costs.conventions import CONVENTIONS as CONVENTIONS
+from longpole.costs.conventions import Convention, convention_of
 from longpole.costs.parameters import parameters
 from longpole.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from longpole.costs.architecture import Architecture
     from longpole.costs.layout import Recompute
 
@@ -43,117 +42,6 @@ OPERATORS: Final = (
     "query_key_value", "core", "attention_output", "dense", "routed", "shared", "router", "logits",
 )  # fmt: skip
 """What a token passes, in this order; the keys of what `forward_flops` returns."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Convention:
-    """A way to count the FLOPs of a token.
-
-    Attributes:
-        name: What users write.
-        title: What it counts, in one line.
-        formula: Over the counts of this module's docstring; FLOPs per token, forward and backward.
-        hardware: Whether what is computed again is counted (HFU); else it is model FLOPs (MFU).
-        used_by: Who counts so.
-    """
-
-    name: str
-    title: str
-    formula: Formula
-    hardware: bool
-    used_by: str
-
-
-def _convention(name: str, text: str, title: str, used_by: str, source: str, *, hardware: bool = False) -> Convention:
-    formula = Formula(text, "FLOP/token", source)
-    return Convention(name=name, title=title, formula=formula, hardware=hardware, used_by=used_by)
-
-
-CONVENTIONS: Final[Mapping[str, Convention]] = {
-    one.name: one
-    for one in (
-        _convention(
-            "6n", "6*N", "6 FLOPs for each parameter; attention is not counted",
-            "estimates by hand, the ZeRO papers", "Kaplan et al., arXiv:2001.08361, section 2.1",
-        ),
-        _convention(
-            "palm", "6*N + 3*core", "all parameters, and attention as a full square",
-            "PaLM, nanoGPT, llm-foundry", "Chowdhery et al., arXiv:2204.02311, appendix B: 6N + 12 L H Q T",
-        ),
-        _convention(
-            "palm_hw", "8*N + 4*core", "`palm` with everything computed forward twice (full recomputation)",
-            "HFU of llm-foundry", "llm-foundry, scripts/train/benchmarking/README.md: 4 instead of 3", hardware=True,
-        ),
-        _convention(
-            "korthikanti", "3*(linear + core + logits)", "matrices and logits, and attention as a full square",
-            "MFU of Korthikanti et al.", "Korthikanti et al., arXiv:2205.05198, appendix A, equation 7",
-        ),
-        _convention(
-            "selective_hw", "3*(linear + logits) + 6*core", "`korthikanti` with attention's core counted twice",
-            "HFU of Korthikanti et al.", "Korthikanti et al., arXiv:2205.05198, appendix A, equation 8", hardware=True,
-        ),
-        _convention(
-            "sc21_hw", "4*(linear + core) + 3*logits", "`korthikanti` with all layers computed twice",
-            "\"achieved teraFLOP/s\" of the Megatron-LM paper", "Narayanan et al., SC21, arXiv:2104.04473, equation 3",
-            hardware=True,
-        ),
-        _convention(
-            "mcore", "3*(linear + core/2 + logits)", "matrices and logits, and the causal half of attention",
-            "Megatron-Core since 2024, Megatron-Bridge before 26.06, DeepSeek (causal)",
-            "Megatron-LM, megatron/training/training.py, num_floating_point_operations: no router, no windows",
-        ),
-        _convention(
-            "bridge", "3*(linear + core_causal + logits)", "`mcore` with attention within its window",
-            "Megatron-Bridge since 26.06", "Megatron-Bridge, flop_utils.py, num_floating_point_operations",
-        ),
-        _convention(
-            "titan", "6*(N - embedding) + 3*core", "parameters without the embedding, and attention as a full square",
-            "torchtitan", "torchtitan, models/utils.py, get_dense_model_nparams_and_flops",
-        ),
-        _convention(
-            "maxtext", "3*(linear + router + core_window/2 + logits)",
-            "matrices, router and logits, and half of attention within its window", "MaxText since 2025-07",
-            "MaxText, maxtext_utils.py, calculate_tflops_training_per_device",
-        ),
-        _convention(
-            "maxtext_2024", "3*(linear + router + core_window + logits)", "`maxtext` with attention as a full square",
-            "MaxText before 2025-07", "MaxText before pull request 1988",
-        ),
-    )
-}  # fmt: skip
-"""Name -> convention, in the order that reports list them."""
-
-_ALIASES: Final = {
-    "6nd": "6n",
-    "kaplan": "6n",
-    "nanogpt": "palm",
-    "llm_foundry": "palm",
-    "llmfoundry": "palm",
-    "megatron_core": "mcore",
-    "megatron": "mcore",
-    "megatron_bridge": "bridge",
-    "torchtitan": "titan",
-    "sc21": "sc21_hw",
-}
-
-GPT_MODEL_FLOPS: Final = Formula(
-    "72*B*L*s*h**2*(1 + s/(6*h) + V/(12*h*L))",
-    "FLOP/step",
-    "Korthikanti et al., arXiv:2205.05198, appendix A, equation 7: GPT with f = 4h",
-)
-GPT_SELECTIVE_FLOPS: Final = Formula(
-    "72*B*L*s*h**2*(1 + s/(3*h) + V/(12*h*L))",
-    "FLOP/step",
-    "Korthikanti et al., arXiv:2205.05198, appendix A, equation 8, as its table 5 counts it",
-)
-GPT_RECOMPUTED_FLOPS: Final = Formula(
-    "96*B*s*L*h**2*(1 + s/(6*h) + V/(16*L*h))",
-    "FLOP/step",
-    "Narayanan et al., SC21, arXiv:2104.04473, equation 3: GPT with f = 4h, all layers computed twice",
-)
-PALM_FLOPS: Final = Formula(
-    "6*N + 12*L*a*d*s", "FLOP/token", "Chowdhery et al., PaLM, arXiv:2204.02311, appendix B: MFU"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,25 +73,6 @@ class Counts:
             "router": self.router,
             "logits": self.logits,
         }
-
-
-def convention_of(text: str) -> Convention:
-    """Return a convention by its name, or by the name of the program that counts so.
-
-    >>> convention_of("Megatron-Core").name
-    'mcore'
-
-    Raises:
-        UsageError: There is none of that name, or nothing is named: a figure without a convention has no meaning.
-    """
-    name = str(text).strip().casefold().replace("-", "_").replace(" ", "_")
-    found = CONVENTIONS.get(_ALIASES.get(name, name))
-    if found is not None:
-        return found
-    accepted = "; ".join(f"{one.name} ({one.used_by})" for one in CONVENTIONS.values())
-    what = f"convention {text!r} is not known" if name else "no convention is named, and MFU has none by itself"
-    msg = f"{what}. Accepted: {accepted}"
-    raise UsageError(msg)
 
 
 def flops_per_token(model: Architecture, sequence: Lengths, convention: Convention | str) -> float:
@@ -302,7 +171,7 @@ def hardware_flops_per_token(
     *Definition:* 3 · (linear + router + logits) + core · (1 + 2), and on top of it, by the layer's policy: `full` the
     layer's forward pass once more, `selective` the core once more. A fused kernel (`flash`) computes only the causal
     half within the window, but computes the scores again in the backward pass: 5 products there for the 2 of the
-    forward pass, so 1 + 2.5 (Dao et al., arXiv:2205.14135, appendix B). Without it the full square is computed.
+    forward pass, so 1 + 2.5 (Dao, arXiv:2307.08691, section 4.1). Without it the full square is computed.
 
     Args:
         model: What is counted.

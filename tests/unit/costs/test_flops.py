@@ -10,14 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longpole.costs.architecture import Architecture
-from longpole.costs.flops import (
+from longpole.costs.conventions import (
     CONVENTIONS,
     GPT_MODEL_FLOPS,
     GPT_RECOMPUTED_FLOPS,
     GPT_SELECTIVE_FLOPS,
-    OPERATORS,
     PALM_FLOPS,
     convention_of,
+)
+from longpole.costs.flops import (
+    OPERATORS,
     counts,
     flops_per_token,
     forward_flops,
