@@ -151,10 +151,11 @@ def step_time(
     Raises:
         UsageError: The device has no peak of this type, or a group needs a link that the cluster does not have.
     """
-    calibration = calibration or Calibration()
     software = software or Software()
     costs = cluster if isinstance(cluster, CollectiveCosts) else CollectiveCosts(cluster)
-    rates = calibration.rates(costs.cluster.device, work.dtype)
+    device = costs.cluster.device
+    calibration = (calibration or Calibration()).on(device, flash=work.flash)
+    rates = calibration.rates(device, work.dtype)
     prices = Prices(costs, layout, calibration)
     chunks = _chunks(model, layout, work, rates)
     stages = _stages(model, layout, work, software, prices, chunks)
