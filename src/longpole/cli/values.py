@@ -18,6 +18,8 @@ _COUNT: Final = re.compile(r"[1-9]\d{0,8}", re.ASCII)
 _ITEMS: Final = re.compile(r"[1-9]\d{0,17}", re.ASCII)
 _AMOUNT: Final = re.compile(r"\d{1,18}(\.\d{0,18})?(e\+?\d{1,2})?", re.ASCII)
 _KIND: Final = re.compile(r"[a-z][a-z_-]{0,31}", re.ASCII)
+_KEY: Final = re.compile(r"[a-z][a-z_]{0,40}(\.[a-z][a-z_]{0,40}){0,2}", re.ASCII)
+_WORD: Final = re.compile(r"[A-Za-z][\w-]*", re.ASCII)
 _MOST_RANKS: Final = 1_000_000
 
 
@@ -139,6 +141,33 @@ def parse_choice(option: str, text: str, choices: Sequence[str]) -> str:
     if text not in choices:
         _refuse(option, f"one of {', '.join(choices)}", text)
     return text
+
+
+def parse_assignments(option: str, texts: Sequence[str]) -> list[tuple[str, object]]:
+    """Read values by key, each as KEY=VALUE with a value as TOML has it; a bare word is a text.
+
+    >>> parse_assignments("--set", ["layout.tp=8", "training.recompute=full", "search.zero=[1, 3]"])
+    [('layout.tp', 8), ('training.recompute', 'full'), ('search.zero', [1, 3])]
+
+    Raises:
+        UsageError: One is not of that form.
+    """
+    return [_assignment(option, text) for text in texts]
+
+
+def _assignment(option: str, text: str) -> tuple[str, object]:
+    import tomllib
+
+    key, equals, value = text.partition("=")
+    key = key.strip()
+    if not equals or not _KEY.fullmatch(key) or not value.strip():
+        _refuse(option, "KEY=VALUE, such as layout.tp=4", text)
+    if _WORD.fullmatch(value.strip()) and value.strip() not in ("true", "false", "inf", "nan"):
+        return key, value.strip()
+    try:
+        return key, tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key, value.strip()
 
 
 def _refuse(option: str, expected: str, found: str) -> NoReturn:

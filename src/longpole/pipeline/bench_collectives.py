@@ -12,7 +12,7 @@ from longpole.bench.collectives.run import TIMED, measure, probe
 from longpole.bench.environment import collect_environment
 from longpole.errors import UsageError
 from longpole.pipeline.collective_logs import read_logs
-from longpole.pipeline.reading import package_version
+from longpole.pipeline.version import package_version
 from longpole.readers.container import open_stream
 from longpole.records.bench_collectives import CollectivesDesign, CollectivesMachine
 from longpole.records.bench_collectives_file import (

@@ -11,7 +11,7 @@ from longpole.bench.record_store import record_path
 from longpole.bench.summary import summarise
 from longpole.errors import InputError, UsageError
 from longpole.pipeline.measurements import Measurements, benchmark_of, by_benchmark, read_measurements
-from longpole.pipeline.reading import package_version
+from longpole.pipeline.version import package_version
 from longpole.records.compare import SCHEMA, Compare
 from longpole.records.ledger import Unknown
 from longpole.records.run_record_file import encode_record

@@ -10,7 +10,7 @@ import msgspec
 from longpole.bench.history import Accepted, Recorded, build_series
 from longpole.errors import InputError, UsageError
 from longpole.pipeline.measurements import read_measurements
-from longpole.pipeline.reading import package_version
+from longpole.pipeline.version import package_version
 from longpole.records.history import SCHEMA, VERDICTS, History
 
 if TYPE_CHECKING:

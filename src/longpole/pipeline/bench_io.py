@@ -20,7 +20,7 @@ from longpole.bench.io.preflight import Preflight, check_paths, check_room
 from longpole.bench.io.storage import read_storage
 from longpole.bench.record_store import RecordStore, record_path
 from longpole.errors import InputError, UsageError
-from longpole.pipeline.reading import package_version
+from longpole.pipeline.version import package_version
 from longpole.records.bench_io import SCHEMA, BenchIo, IoSkipped, IoStorage, IoWorkload
 from longpole.records.bench_io_file import decode_bench_io, encode_bench_io
 

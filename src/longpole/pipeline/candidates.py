@@ -53,7 +53,8 @@ def find_candidates(
             wrong.
         InputError: No file could be used.
     """
-    from longpole.pipeline.reading import package_version, selection_of
+    from longpole.pipeline.reading import selection_of
+    from longpole.pipeline.version import package_version
 
     rows = load_catalogue(catalogue)
     check_id(rows, explain)

@@ -12,7 +12,7 @@ import msgspec
 from longpole.costs.declared_events import NOTHING_SAID, DeclaredEvent, Lifecycle, measure_ledger
 from longpole.costs.measured_path import MeasuredPath, PathPiece
 from longpole.errors import InputError
-from longpole.pipeline.reading import package_version
+from longpole.pipeline.version import package_version
 from longpole.readers.declared_events.check import EventFile, check_file, read_events
 from longpole.readers.declared_events.raw import RawEvent, RawFile
 from longpole.records.bench_io import SCHEMA as IO_SCHEMA

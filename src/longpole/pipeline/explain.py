@@ -45,7 +45,7 @@ def explain(
         UsageError: Nothing is like it, or a run is given and several are meant; or a path or an option is wrong.
         InputError: No file could be used.
     """
-    from longpole.pipeline.reading import package_version
+    from longpole.pipeline.version import package_version
 
     symptoms, pages = load_symptoms(), read_pages()
     version = package_version()

@@ -16,7 +16,7 @@ from longpole.bench.process_run import Command
 from longpole.errors import UsageError
 from longpole.pipeline.gate_next import next_command
 from longpole.pipeline.measurements import benchmark_of, by_benchmark, read_measurements
-from longpole.pipeline.reading import package_version
+from longpole.pipeline.version import package_version
 from longpole.records.calibration import read_calibration
 from longpole.records.credentials import redact_arguments
 from longpole.records.gate import GateLook, GateSide

@@ -12,7 +12,7 @@ from longpole.advice.journal.search import search as search_entries
 from longpole.advice.journal.summary import summarise
 from longpole.errors import UsageError
 from longpole.pipeline.journal_file import hash_record, need_journal, read_journal
-from longpole.pipeline.reading import package_version
+from longpole.pipeline.version import package_version
 from longpole.report.journal import SCHEMA, JournalDocument, claims_of
 from longpole.settings import Settings
 

@@ -23,7 +23,7 @@ from longpole.errors import UsageError
 from longpole.pipeline.journal_file import append_entry, find_journal
 from longpole.pipeline.journal_records import SIDES, Linked, link_record, read_config
 from longpole.pipeline.journal_verdict import read_verdict
-from longpole.pipeline.reading import package_version
+from longpole.pipeline.version import package_version
 from longpole.records.journal import (
     DECISIONS,
     FILE_NAME,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.errors import InputError, UsageError
 from longpole.graph.operations.build import build_operation_graph
 from longpole.pipeline.operation_tables import find_operation_tables
-from longpole.pipeline.reading import package_version
+from longpole.pipeline.version import package_version
 from longpole.readers.operations.check import read_operations
 from longpole.readers.operations.sniff import table_format
 from longpole.records.ledger import Unknown

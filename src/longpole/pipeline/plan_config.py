@@ -6,15 +6,18 @@ left out and has a usual value is taken and told of, with its source.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.costs.architecture import Architecture, Experts, Latent, read_config
 from longpole.costs.cluster import Cluster, cluster_of
-from longpole.costs.flops import convention_of
+from longpole.costs.conventions import convention_of
+from longpole.costs.flops import flops_per_token
 from longpole.costs.layout import Layout, Work, complaints
 from longpole.errors import UsageError
 from longpole.hardware.devices import Device, find_device, match_device
+from longpole.pipeline.plan_machine import read_calibration, read_recorded, read_software
+from longpole.pipeline.plan_told import Told
 from longpole.readers.plan_file.read import refuse_key
 from longpole.readers.plan_file.values import parse_layers
 from longpole.units import BYTES_PER_GB
@@ -22,7 +25,10 @@ from longpole.units import BYTES_PER_GB
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from longpole.costs.flops import Convention
+    from longpole.costs.calibration import Calibration
+    from longpole.costs.collective_time import RecordedFit
+    from longpole.costs.conventions import Convention
+    from longpole.costs.step_traffic import Software
     from longpole.readers.plan_file.read import PlanFile
 
 _TERA: Final = 10**12
@@ -31,33 +37,6 @@ _NEEDED: Final = ("layers", "hidden", "heads", "vocabulary")
 _WHOLE_NETWORKS_GB_PER_S: Final = (100, 200, 400, 800)
 """Adapters are sold by these figures in gigabits; as gigabytes they are eight times too much."""
 _TWICE: Final = (1.95, 2.05)
-
-
-@dataclass(frozen=True, slots=True)
-class Default:
-    """What a plan does not state.
-
-    Attributes:
-        key: That would state it.
-        value: What was taken.
-        source: Why, or from where.
-    """
-
-    key: str
-    value: str
-    source: str
-
-
-@dataclass(slots=True)
-class Told:
-    """What is said beside the figures, as it turns up: what was taken for granted, and what looks like a slip."""
-
-    defaults: list[Default] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def default(self, key: str, value: str, source: str) -> None:
-        """Tell of something that the plan does not state."""
-        self.defaults.append(Default(key, value, source))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +51,9 @@ class Planned:
         limit_bytes: What may be used of a device's memory.
         layout, work, optimizer: How, and what a step processes.
         convention: Under which the headline MFU is.
+        calibration, software: Constants of the step model; which messages run beside computation.
+        recorded: What collectives take here, as the plan's record says.
+        search: What a search is to try, key by key; what is not there is tried as usual.
         told: What was taken for granted, and what looks like a slip.
     """
 
@@ -86,11 +68,15 @@ class Planned:
     work: Work
     optimizer: str
     convention: Convention
+    calibration: Calibration
+    software: Software
+    recorded: tuple[RecordedFit, ...]
+    search: Mapping[str, Any]
     told: Told
 
-    def with_layout(self, layout: Layout, work: Work) -> Planned:
-        """Return the same for another layout or batch."""
-        return replace(self, layout=layout, work=work)
+    def flops_per_token(self) -> float:
+        """Return model FLOPs of a token under the plan's convention."""
+        return flops_per_token(self.model, self.work.sequence, self.convention)
 
 
 def read_planned(file: PlanFile) -> Planned:
@@ -112,7 +98,7 @@ def read_planned(file: PlanFile) -> Planned:
         msg = f"{file.path}: the layout does not fit the model: {'; '.join(found)}"
         raise UsageError(msg)
     _look_at(layout, work, told)
-    limit_gb = file.section("hardware").get("memory_limit_gb")
+    optimizer = _optimizer(file, told)
     return Planned(
         path=file.path,
         name=str(file.section("").get("name", "")),
@@ -120,11 +106,15 @@ def read_planned(file: PlanFile) -> Planned:
         model_source=model_source,
         cluster=_cluster(file, device, layout, told),
         devices=devices,
-        limit_bytes=limit_gb * BYTES_PER_GB if limit_gb else _memory_bytes(file, device),
+        limit_bytes=limit_bytes(file, device),
         layout=layout,
         work=work,
-        optimizer=_optimizer(file, told),
+        optimizer=optimizer,
         convention=convention,
+        calibration=read_calibration(file, told),
+        software=read_software(file, optimizer),
+        recorded=read_recorded(file),
+        search=file.section("search"),
         told=told,
     )
 
@@ -204,11 +194,11 @@ def _work(file: PlanFile, model: Architecture, told: Told) -> Work:
     else:
         training["recompute"] = policy
     for key, value, source in (
-        ("recompute", "none", "nothing is computed again"),
-        ("dtype", "bf16", "what is usual"),
-        ("gradient_bytes", "4 bytes", "Megatron keeps and reduces gradients in 32 bits; the ZeRO paper has 2"),
-        ("flash", "true", "attention scores are not written to memory"),
-        ("fused_loss", "true", "no copy of the logits in 32 bits"),
+        ("recompute", "none", ""),
+        ("dtype", "bf16", ""),
+        ("gradient_bytes", "4", "as Megatron; ZeRO's paper: 2"),
+        ("flash", "true", ""),
+        ("fused_loss", "true", ""),
     ):
         if key not in file.section("training"):
             told.default(f"[training] {key}", value, source)
@@ -232,7 +222,7 @@ def _policies(file: PlanFile, by_policy: Mapping[str, str], layers: int) -> tupl
 def _optimizer(file: PlanFile, told: Told) -> str:
     optimizer = file.section("training").get("optimizer")
     if optimizer is None:
-        told.default("[training] optimizer", "adam", "two states and master weights in 32 bits")
+        told.default("[training] optimizer", "adam", "two moments and master weights of 32 bits")
     return str(optimizer or "adam")
 
 
@@ -340,11 +330,11 @@ def _layout(file: PlanFile, told: Told) -> tuple[Layout, int]:
     if "sp" not in given:
         given["sp"] = given.get("tp", 1) > 1
         if given["sp"]:
-            told.default("[layout] sp", "true", "what trainers do beside tensor parallelism")
+            told.default("[layout] sp", "true", "usual beside tp")
     if "schedule" not in given:
         given["schedule"] = "interleaved" if given.get("vp", 1) > 1 else "1f1b"
         if given.get("pp", 1) > 1:
-            told.default("[layout] schedule", given["schedule"], "the usual one")
+            told.default("[layout] schedule", given["schedule"], "")
     if "zero" not in given and given["dp"] > 1:
         told.default("[layout] zero", "0", "every replica keeps all states")
     layout = Layout(**given)
@@ -384,10 +374,10 @@ def _cluster(file: PlanFile, device: Device, layout: Layout, told: Told) -> Clus
         raise refuse_key(file.path, "hardware", "scaleup_gb_per_s", str(error)) from None
     node = cluster.node_size
     if "devices_per_node" not in given:
-        told.default("[hardware] devices_per_node", f"{node}", f"what {device.name}'s scale-up link joins")
+        told.default("[hardware] devices_per_node", f"{node}", "device table")
     if "scaleup_gb_per_s" not in given and device.scaleup_bytes_per_s:
         told.default(
-            "[hardware] scaleup_gb_per_s", f"{device.scaleup_bytes_per_s / BYTES_PER_GB:g} GB/s one way", "device table"
+            "[hardware] scaleup_gb_per_s", f"{device.scaleup_bytes_per_s / BYTES_PER_GB:g} ", "one way, device table"
         )
     if network is None and node is not None and layout.world > node:
         says = (
@@ -398,7 +388,15 @@ def _cluster(file: PlanFile, device: Device, layout: Layout, told: Told) -> Clus
     return cluster
 
 
-def _memory_bytes(file: PlanFile, device: Device) -> float:
+def limit_bytes(file: PlanFile, device: Device) -> float:
+    """Return what may be used of a device's memory.
+
+    Raises:
+        UsageError: Neither the plan nor the table says how much there is.
+    """
+    limit_gb = file.section("hardware").get("memory_limit_gb")
+    if limit_gb is not None:
+        return float(limit_gb) * BYTES_PER_GB
     if device.memory_bytes is None:
         raise refuse_key(file.path, "hardware", "memory_gb", f"missing: no source states that of {device.name}")
     return device.memory_bytes

@@ -13,6 +13,7 @@ from longpole.digest.cache import Cache, entry_key
 from longpole.errors import InputError, LongpoleError, UsageError
 from longpole.pipeline.discover import find_traces
 from longpole.pipeline.span_files import without_spans_beside_traces
+from longpole.pipeline.version import package_version
 from longpole.records.critical_path import GRAPH_VERSION
 from longpole.report.document import SelectionEntry
 from longpole.timeline.integrity import Example, Finding
@@ -242,13 +243,3 @@ def _all_refused(failed: dict[int, LongpoleError]) -> InputError:
 
 def _refusal(file: TraceFile, error: LongpoleError) -> Finding:
     return Finding("file.refused", "warn", None, 1, Example(file.shown), str(error), ["/collectives"])
-
-
-def package_version() -> str:
-    """Return the version of the installed package."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("longpole")
-    except PackageNotFoundError:
-        return "0+unknown"

@@ -14,10 +14,10 @@ from longpole.pipeline.reading import (
     choose_ranks,
     graph_folder,
     has_graphs,
-    package_version,
     read_digests,
     selection_of,
 )
+from longpole.pipeline.version import package_version
 from longpole.records.critical_path import ANSWER_VERSION
 from longpole.report.build import build_report as build_document
 from longpole.settings import read_settings

@@ -11,7 +11,7 @@ from longpole.analyses.sums import mean_ledger
 from longpole.digest.across import bring_together
 from longpole.digest.steady import Steady, find_steady, real_units
 from longpole.errors import InputError
-from longpole.pipeline.reading import package_version
+from longpole.pipeline.version import package_version
 from longpole.records.ledger import Unknown
 from longpole.records.run_record import (
     NOT_RECORDED,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.digest.jobs import choose_run
 from longpole.errors import InputError, UsageError
-from longpole.pipeline.reading import ReportOptions, package_version, read_digests, selection_of
+from longpole.pipeline.reading import ReportOptions, read_digests, selection_of
+from longpole.pipeline.version import package_version
 from longpole.records.critical_path import PathAnswer
 from longpole.report.build import build_report
 from longpole.report.compare_runs import MODES, ItemsGiven, compare_runs

@@ -21,8 +21,9 @@ from longpole.advice.verify.part import parse_part
 from longpole.advice.verify.prediction import Forecast
 from longpole.advice.verify.processes import replicates_of, without_failed
 from longpole.errors import InputError, NotATraceError, UsageError
-from longpole.pipeline.reading import ReportOptions, choose_ranks, package_version, read_digests, selection_of
+from longpole.pipeline.reading import ReportOptions, choose_ranks, read_digests, selection_of
 from longpole.pipeline.run_records import ItemsOfUnit, make_record, read_record
+from longpole.pipeline.version import package_version
 from longpole.records.ledger import Unknown
 from longpole.records.run_record import NOT_RECORDED, RunRecord
 from longpole.records.run_record_file import looks_like_record

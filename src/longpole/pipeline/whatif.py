@@ -59,7 +59,8 @@ def what_if_of(
         changes: Made in order and replayed together.
         options: What was read, and how.
     """
-    from longpole.pipeline.reading import package_version, selection_of
+    from longpole.pipeline.reading import selection_of
+    from longpole.pipeline.version import package_version
 
     common = {
         "schema": SCHEMA,

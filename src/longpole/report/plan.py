@@ -32,11 +32,23 @@ DIMENSIONS: Final = {
     "tp": "tensor parallel",
     "cp": "context parallel",
     "ep": "expert parallel",
-    "pp": "pipeline",
+    "etp": "experts' tensor",
+    "pp": "pipeline transfers",
     "dp": "data parallel",
-    "fsdp": "sharded data parallel",
+    "edp": "experts' data",
+    "fsdp": "sharded data",
+    "embedding": "tied embedding",
 }
 """Dimension of a layout -> what a person calls its communication."""
+
+STEP_PARTS: Final = {
+    "compute": "compute",
+    "recompute": "computed again",
+    "contention": "slowed by messages",
+    "bubble": "pipeline bubble",
+    "optimizer": "optimizer",
+}
+"""Part of a step that is no communication -> what a person calls it."""
 
 
 class PlanModel(msgspec.Struct, kw_only=True):
@@ -231,6 +243,7 @@ class PlanUtilisation(msgspec.Struct, kw_only=True):
         share: Of the dense peak.
         tflops_per_device: That share of the peak.
         asked: Whether the plan names this one.
+        applies: Whether it counts what this plan does; an HFU that counts what is not computed again is no use of it.
     """
 
     convention: str
@@ -241,12 +254,14 @@ class PlanUtilisation(msgspec.Struct, kw_only=True):
     share: float
     tflops_per_device: float
     asked: bool
+    applies: bool
 
 
 class PlanMessage(msgspec.Struct, kw_only=True):
     """Collectives of one kind along one dimension, of one device in one step.
 
     Attributes:
+        name: What they are for.
         dimension: Of the layout.
         kind: Of the collective.
         phase: When it happens.
@@ -257,9 +272,13 @@ class PlanMessage(msgspec.Struct, kw_only=True):
         each_ns: What one takes.
         total_ns: All of them, hidden or not.
         hides_under: What may hide them; empty for nothing.
-        source: Which of the cost models said so, and how far it is off.
+        source: Which cost model: `record` (the user's own), `shipped` (fits to measured systems), `nccl_model` or
+            `generic` (line rates).
+        source_says: Which of these, and what to know about it.
+        error_share: Its median error where that was measured; null where not.
     """
 
+    name: str
     dimension: str
     kind: str
     phase: str
@@ -271,6 +290,8 @@ class PlanMessage(msgspec.Struct, kw_only=True):
     total_ns: int
     hides_under: str
     source: str
+    source_says: str
+    error_share: float | None
 
 
 class PlanLimit(msgspec.Struct, kw_only=True):

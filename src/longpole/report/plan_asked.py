@@ -66,7 +66,7 @@ class PlanSaving(msgspec.Struct, kw_only=True):
         saved: What is saved.
         how: `none of it` (a bound: as if it took nothing), or the change that saves it.
         saves_bytes: On the worst stage, at the plan's micro-batch.
-        micro_batch: The largest micro-batch that then fits and divides the global batch.
+        micro_batch: The fastest micro-batch of those that then fit and divide the global batch.
         fits_at_most: The largest micro-batch that then fits, dividing or not; 0 where none does.
         period_ns: A step at `micro_batch`.
         ns_per_token: Time of one token there.

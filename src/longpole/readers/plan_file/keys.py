@@ -132,6 +132,48 @@ _TRAINING: Final = (
     PlanKey("training", "fused_loss", "flag", "true", "A cross-entropy that keeps no copy of the logits in 32 bits."),
 )
 
+_CALIBRATION: Final = (
+    PlanKey(
+        "calibration", "matmul_of_ceiling", "share", "0.875", "Of the best measured product, what a model's reach."
+    ),
+    PlanKey("calibration", "attention_of_matmul", "share", "0.6", "Of that, what attention's core reaches."),
+    PlanKey("calibration", "memory_share", "share", "0.8", "Of the memory's rate, what element-wise kernels reach."),
+    PlanKey(
+        "calibration", "launch_us", "number", "4", "What a kernel costs besides its work; about 1 in a graph.", 100
+    ),
+    PlanKey("calibration", "scale_up", "number", "1", "Factor on what collectives take within a node.", 100),
+    PlanKey("calibration", "network", "number", "1", "Factor on what collectives take across nodes.", 100),
+    PlanKey("calibration", "scale_up_contention", "share", "0.15", "What communication slows what it hides under."),
+    PlanKey("calibration", "network_contention", "share", "0.02", "The same across nodes."),
+)
+_SOFTWARE: Final = (
+    PlanKey("software", "hides_tp", "flag", "false", "Tensor-parallel messages run beside the products."),
+    PlanKey("software", "hides_cp", "flag", "true", "Ring attention sends the next keys while it computes."),
+    PlanKey("software", "hides_ep", "flag", "false", "Two micro-batches take turns: one computes, one travels."),
+    PlanKey("software", "hides_pp", "flag", "true", "A stage goes on while it sends."),
+    PlanKey("software", "hides_dp", "flag", "true", "Gradients are reduced beside the backward pass."),
+    PlanKey("software", "bucket_mib", "number", "25", "Largest bucket of gradients, in MiB.", 10**5),
+    PlanKey("software", "dispatch_bytes", "number", "2", "Bytes of an element on its way to an expert.", 8),
+    PlanKey("software", "combine_bytes", "number", "2", "Bytes of an element on its way back.", 8),
+    PlanKey("software", "routed_nodes", "size", "0", "Nodes that a token goes to at most; 0 for any number.", 10**5),
+    PlanKey("software", "scatter_gather", "flag", "false", "Ranks send shares to the next stage, gathered there."),
+    PlanKey("software", "reshard", "flag", "true", "FSDP drops gathered weights after the forward pass."),
+)
+
+_SERVING: Final = (
+    PlanKey("serving", "prompt_tokens", "count", REQUIRED, "Tokens of a request's prompt.", 10**9),
+    PlanKey("serving", "output_tokens", "count", REQUIRED, "Tokens that a request gets.", 10**9),
+    PlanKey("serving", "batch", "count", "as many as fit", "Requests that are decoded at once.", 10**7),
+    PlanKey("serving", "tp", "count", "1", "Tensor parallelism of one server.", 10**5),
+    PlanKey("serving", "dp", "count", "1", "Replicas of attention that share the experts of one server.", 10**5),
+    PlanKey("serving", "ep", "count", "1", "Expert parallelism of one server.", 10**5),
+    PlanKey("serving", "etp", "count", "1", "Tensor parallelism of its experts.", 10**5),
+    PlanKey("serving", "weight_bytes", "number", "2", "Bytes of a weight as it is stored.", 8),
+    PlanKey("serving", "cache_bytes", "number", "2", "Bytes of an element of the cache.", 8),
+    PlanKey("serving", "dispatch_bytes", "number", "2", "Bytes of an element on its way to an expert.", 8),
+    PlanKey("serving", "dtype", "text", "`bf16`", "Data type of the products."),
+)
+
 _SEARCH: Final = (
     PlanKey("search", "tp", "counts", "divisors of the heads, up to a node", "Tensor parallelism to try.", 10**5),
     PlanKey("search", "pp", "counts", "up to the layers", "Pipeline parallelism to try.", 10**5),
@@ -153,13 +195,14 @@ SECTIONS: Final = {
     "layout": _LAYOUT,
     "batch": _BATCH,
     "training": _TRAINING,
+    "calibration": _CALIBRATION,
+    "software": _SOFTWARE,
+    "serving": _SERVING,
     "search": _SEARCH,
 }
 """Section -> its keys."""
 
 NEEDED_SECTIONS: Final = ("model", "hardware", "batch")
-FREE_SECTIONS: Final = ("calibration", "serving")
-"""Sections whose keys are those of the model that takes them."""
 
 
 def key_of(section: str, name: str) -> PlanKey | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.errors import InputError, UsageError
-from longpole.readers.plan_file.keys import FREE_SECTIONS, NEEDED_SECTIONS, REQUIRED, SECTIONS, TOP, key_of
+from longpole.readers.plan_file.keys import NEEDED_SECTIONS, REQUIRED, SECTIONS, TOP, key_of
 from longpole.readers.plan_file.values import find_complaint, show_value
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ STDIN: Final = "-"
 _BYTES_MAX: Final = 1 << 20
 _LISTED: Final = 8
 _AT: Final = re.compile(r"(?P<what>.*) \(at line (?P<line>\d+), column \d+\)$", re.DOTALL)
-_SUBSECTIONS: Final = {section.partition(".")[2] for section in SECTIONS if "." in section}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +46,18 @@ class PlanFile:
         return Path() if self.path == STDIN else Path(self.path).parent
 
 
-def read_plan_file(path: str) -> PlanFile:
+def read_plan_file(path: str, changes: Sequence[tuple[str, object]] = ()) -> PlanFile:
     """Read a plan, `-` for standard input.
 
     Args:
         path: The file.
+        changes: (key, value) that stand in place of the file's: `layout.tp`, or `convention` of the top.
 
     Raises:
         InputError: It cannot be read, or is no TOML.
         UsageError: A key is unknown, missing, or holds what it cannot hold; up to eight mistakes are listed.
     """
-    return check_plan(_decode(_read_text(path), path), path)
+    return check_plan(_changed(_decode(_read_text(path), path), changes), path)
 
 
 def check_plan(tables: Mapping[str, Any], path: str) -> PlanFile:
@@ -73,14 +73,28 @@ def check_plan(tables: Mapping[str, Any], path: str) -> PlanFile:
     sections, strays = _sections_of(tables)
     mistakes = [*strays]
     for name, keys in sections.items():
-        if name not in FREE_SECTIONS:
-            mistakes += [f"{_place(name, key)}: {says}" for key, says in _section_mistakes(name, keys)]
-    mistakes += [
-        f"[{name}]: missing; expected {_needs(name)}" for name in NEEDED_SECTIONS if not sections.get(name, {})
-    ]
+        mistakes += [f"{_place(name, key)}: {says}" for key, says in _section_mistakes(name, keys)]
+    needed = [name for name in NEEDED_SECTIONS if not (name == "batch" and sections.get("serving"))]
+    mistakes += [f"[{name}]: missing; expected {_needs(name)}" for name in needed if not sections.get(name, {})]
     if mistakes:
         raise _refusal(path, mistakes)
     return PlanFile(path, sections)
+
+
+def _changed(tables: Mapping[str, Any], changes: Sequence[tuple[str, object]]) -> Mapping[str, Any]:
+    """Put changes in place of what a file holds; a key that is none is found by the check."""
+    changed: dict[str, Any] = {
+        name: dict(table) if isinstance(table, dict) else table for name, table in tables.items()
+    }
+    for key, value in changes:
+        *sections, name = key.split(".")
+        place = changed
+        for section in sections:
+            inner = place.get(section)
+            place[section] = dict(inner) if isinstance(inner, dict) else {}
+            place = place[section]
+        place[name] = value
+    return changed
 
 
 def refuse_key(path: str, section: str, key: str, says: str) -> UsageError:
@@ -105,7 +119,7 @@ def _sections_of(tables: Mapping[str, Any]) -> tuple[dict[str, Mapping[str, Any]
     sections: dict[str, Mapping[str, Any]] = {TOP: {}}
     strays: list[str] = []
     top: dict[str, Any] = {}
-    known = [name for name in (*SECTIONS, *FREE_SECTIONS) if name and "." not in name]
+    known = [name for name in SECTIONS if name and "." not in name]
     for name, value in tables.items():
         if name in known and not isinstance(value, dict):
             strays.append(f"{name}: expected a section [{name}]; found {show_value(value)}")

@@ -48,6 +48,7 @@ _EXPECTED: Final = {
     "count": "a whole number of at least 1",
     "size": "a whole number of at least 0",
     "number": "a finite number above 0",
+    "share": "a share above 0 and at most 1",
     "counts": "a list of whole numbers of at least 1",
     "peaks": f"TFLOP/s above 0, or a table of them by {', '.join(PEAK_TYPES)}",
     "policies": f'one of {", ".join(POLICIES)}, or by policy the layers that have it: {{ full = "0-7" }}',
@@ -82,6 +83,12 @@ def _of_number(key: PlanKey, value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         return f"expected {_EXPECTED['number']}; found {show_value(value)}"
     return _too_much(value, key.most if key.most is not None else math.inf)
+
+
+def _of_share(_key: PlanKey, value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        return f"expected {_EXPECTED['share']}; found {show_value(value)}"
+    return ""
 
 
 def _too_much(value: Any, most: float) -> str:
@@ -124,6 +131,7 @@ _CHECKS: Final[dict[str, Callable[[PlanKey, object], str]]] = {
     "count": _of_count,
     "size": _of_count,
     "number": _of_number,
+    "share": _of_share,
     "counts": _of_counts,
     "peaks": _of_peaks,
     "policies": _of_policies,

@@ -23,6 +23,12 @@ _FIGURE: Final = 11
 _STAGES_SHOWN: Final = 4
 _SMALLEST_SHARE: Final = 0.0005
 _VERDICTS: Final = {"fits": "FITS", "tight": "TIGHT", "does not fit": "DOES NOT FIT"}
+_SOURCES: Final = {
+    "record": "your own record",
+    "shipped": "fits to measured systems of this device",
+    "nccl_model": "NCCL's own model",
+    "generic": "line rates",
+}
 _NEXT: Final = (
     "--explain FIGURE shows a figure's formula, --search other layouts, --free-memory what saved memory would buy,"
     " --against TRACE a real run beside it."
@@ -106,20 +112,20 @@ def _render_step(plan: Plan, style: Style) -> list[str]:
     step = plan.step
     if step is None or plan.layout is None:
         return []
-    lines = [style.title("STEP", f"{format_ns(step.period_ns)}, of which a device spends; {step.known_error}")]
+    lines = [style.title("STEP", f"{format_ns(step.period_ns)}: what the busiest stage spends it on")]
     lines.append(_row("", ("exposed", "share", "hidden")))
     for part in step.parts:
-        share = part.exposed_ns / step.period_ns
         if not part.exposed_ns and not part.hidden_ns:
             continue
+        exposed = format_ns(part.exposed_ns) if part.exposed_ns else "0"
         hidden = format_ns(part.hidden_ns) if part.hidden_ns else ""
-        lines.append(_row(part.says, (format_ns(part.exposed_ns), _percent(share), hidden)))
+        lines.append(_row(part.says, (exposed, _percent(part.exposed_ns / step.period_ns), hidden)))
     lines.append(_row("step", (format_ns(step.period_ns), _percent(1.0), "")))
     rate = (
-        f"{plan.layout.tokens:,} tokens a step · {step.tokens_per_s:,.0f} tokens/s ·"
-        f" {step.tokens_per_s_per_device:,.0f} a device"
+        f"{plan.layout.tokens:,} tokens a step, {step.tokens_per_s:,.0f} a second,"
+        f" {step.tokens_per_s_per_device:,.0f} a second and device; {step.known_error}"
     )
-    return lines + wrap(rate, style.width, first="  ", rest="    ")
+    return lines + _faint(rate, style)
 
 
 def _render_memory(plan: Plan, style: Style) -> list[str]:
@@ -127,8 +133,7 @@ def _render_memory(plan: Plan, style: Style) -> list[str]:
     if memory is None:
         return []
     shown = _stages_shown(memory.stages, memory.worst_stage)
-    rest = f"GB of one device; limit {_gb(memory.limit_bytes)}; {memory.known_error}"
-    lines = [style.title("MEMORY", rest)]
+    lines = [style.title("MEMORY", f"GB of one device; limit {_gb(memory.limit_bytes)}")]
     if len(memory.stages) > 1:
         lines.append(_row("pipeline stage", [_stage_name(stage, memory.worst_stage) for stage in shown]))
         lines.append(_row("layers", [str(stage.layers) for stage in shown]))
@@ -139,7 +144,11 @@ def _render_memory(plan: Plan, style: Style) -> list[str]:
     lines.append(_row("margin", [_gb(stage.margin_bytes) for stage in shown]))
     free = [memory.limit_bytes - stage.peak_bytes - stage.margin_bytes for stage in shown]
     lines.append(_row("left", [_gb(left) for left in free]))
-    return lines
+    return lines + _faint(memory.known_error, style)
+
+
+def _faint(text: str, style: Style) -> list[str]:
+    return [style.faint(line) for line in wrap(escape(text), style.width, first="  ", rest="    ")]
 
 
 def _stages_shown(stages: Sequence[PlanStage], worst: int) -> list[PlanStage]:
@@ -158,10 +167,11 @@ def _render_utilisation(plan: Plan, style: Style) -> list[str]:
     if not plan.utilisation:
         return []
     hardware = plan.hardware
-    peak = f"of {hardware.peak_tflops:g} TFLOP/s dense {hardware.dtype}; > is the plan's convention"
-    lines = [style.title("USE OF THE PEAK", peak), _row("", ("share", "TFLOP/s", "GFLOP/token"))]
-    for kind, hardware_too in (("MFU", False), ("HFU", True)):
-        lines += [_utilisation_row(one, kind, style) for one in plan.utilisation if one.hardware == hardware_too]
+    peak = f"of {hardware.peak_tflops:g} TFLOP/s dense {hardware.dtype}; > the plan's convention"
+    lines = [style.title("USE OF THE PEAK", peak), _row("", ("share", "TFLOP/s", "GFLOP/tok"))]
+    shown = [one for one in plan.utilisation if one.applies or one.asked]
+    for kind, of_hardware in (("MFU", False), ("HFU", True)):
+        lines += [_utilisation_row(one, kind, style) for one in shown if one.hardware == of_hardware]
     return lines
 
 
@@ -169,25 +179,40 @@ def _utilisation_row(one: PlanUtilisation, kind: str, style: Style) -> str:
     mark = ">" if one.asked else " "
     figures = (_percent(one.share), f"{one.tflops_per_device:,.0f}", f"{one.flops_per_token / 1e9:,.4g}")
     row = _row(f"{kind} {one.convention}", figures, mark=mark)
-    beside = f"   {one.used_by or one.counts}"
-    return row + style.faint(shorten(beside, style.width - columns_of(row)))
+    room = style.width - columns_of(row) - 2
+    used_by = one.used_by if columns_of(one.used_by) <= room else f"{one.used_by.split(',')[0][: room - 1]}…"
+    return row + style.faint(f"  {shorten(used_by, room)}")
 
 
 def _render_messages(plan: Plan, style: Style) -> list[str]:
     if not plan.messages:
         return []
-    lines = [style.title("COLLECTIVES", "of one device in a step; what of them is exposed is under STEP")]
+    lines = [style.title("COLLECTIVES", "of one device in a step, hidden or not")]
+    lines.append(_row("", ("operations", "bytes", "time")))
+    groups: dict[tuple[str, str], list[PlanMessage]] = {}
     for message in plan.messages:
-        lines += _message_lines(message, style)
+        groups.setdefault((message.dimension, message.kind), []).append(message)
+    sources: dict[str, dict[str, None]] = {}
+    for (dimension, kind), messages in groups.items():
+        one = max(messages, key=lambda message: message.total_ns)
+        figures = (
+            f"{sum(message.count for message in messages):,.0f}",
+            format_bytes(sum(message.count * message.bytes for message in messages)),
+            format_ns(sum(message.total_ns for message in messages)),
+        )
+        row = _row(f"{dimension} {kind.replace('_', '-')}", figures)
+        lines.append(row + style.faint(f"  {one.devices:,} over {escape(one.link)}"))
+        sources.setdefault(_source_text(one), {})[dimension] = None
+    for source, dimensions in sources.items():
+        lines += _faint(f"{', '.join(dimensions)}: {source}", style)
     return lines
 
 
-def _message_lines(message: PlanMessage, style: Style) -> list[str]:
-    name = f"{message.dimension} {message.kind.replace('_', '-')}"
-    count = f"{message.count:,.0f} × {format_bytes(message.bytes)}"
-    where = f"{message.devices:,} over {escape(message.link)}" if message.link else f"{message.devices:,}"
-    first = f"  {pad(name, _NAME)} {count:>18}  {format_ns(message.total_ns):>8}  {where}, {escape(message.phase)}"
-    return [shorten(first, style.width)]
+def _source_text(message: PlanMessage) -> str:
+    """Say where a time comes from: the kind of model, its error, and what else is said behind a semicolon."""
+    error = f", ±{100 * message.error_share:.0f} % in the median" if message.error_share else ", error not known"
+    _, _, caution = message.source_says.partition("; ")
+    return f"{_SOURCES.get(message.source, message.source)}{error}{f'; {caution}' if caution else ''}"
 
 
 def _render_limits(plan: Plan, style: Style) -> list[str]:
@@ -214,9 +239,15 @@ def _render_defaults(plan: Plan, style: Style) -> list[str]:
     if not plan.defaults:
         return []
     lines = [style.title("TAKEN FOR GRANTED", "what the plan does not state")]
+    by_section: dict[str, list[str]] = {}
     for default in plan.defaults:
-        text = f"{default.key} = {default.value}: {default.source}"
-        lines += wrap(escape(text), style.width, first="  ", rest="      ", max_lines=3)
+        section, _, key = default.key.partition("] ")
+        named = f"{key} = {default.value}" if key else default.value
+        by_section.setdefault(section.strip("[]"), []).append(
+            f"{named} ({default.source})" if default.source else named
+        )
+    for section, texts in by_section.items():
+        lines += wrap(escape("; ".join(texts)), style.width, first=f"  [{section}] ", rest="    ")
     return lines
 
 

@@ -85,8 +85,8 @@ def render_free_memory(plan: Plan, style: Style) -> list[str]:
     if plan.free_memory is None:
         return []
     lines = [
-        style.title("IF MEMORY WERE SAVED", "the largest micro-batch that then fits, and time per token"),
-        _saving_row("", ("saves GB", "fits b", "used b", "per token")),
+        style.title("IF MEMORY WERE SAVED", "micro-batch b that then fits, the fastest of them, time per token"),
+        _saving_row("", ("saves GB", "fits b", "fastest", "per token")),
     ]
     for bound, title in ((False, "by a change, with what it costs"), (True, "a bound: as if it took nothing")):
         rows = [saving for saving in plan.free_memory if saving.bound == bound]

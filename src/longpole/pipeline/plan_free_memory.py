@@ -1,0 +1,192 @@
+"""What saved memory would buy: which micro-batch would fit, and what a token would then take.
+
+Two kinds of rows. A *change* saves something and may cost time: its own step is computed. A *bound* takes a part of the
+memory as if it were nothing and free: no change that saves (part of) it can buy more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.costs.layout import complaints
+from longpole.costs.memory import MARGIN_SHARE, device_memory
+from longpole.pipeline.plan_search import Candidate, timed
+from longpole.records.ledger import Unknown
+from longpole.report.plan import MEMORY_PARTS
+from longpole.report.plan_asked import PlanSaving
+from longpole.units import NS_PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.costs.collective_time import CollectiveCosts
+    from longpole.costs.layout import Layout, Work
+    from longpole.costs.memory import DeviceMemory
+    from longpole.pipeline.plan_config import Planned
+
+_MOST: Final = 1 << 16  # sequences of a micro-batch
+_NOTHING_FITS: Final = Unknown("not even one sequence fits")
+_NOT_DIVIDING: Final = Unknown("no micro-batch that fits divides the sequences of a replica")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Saving:
+    """One thing to save.
+
+    Attributes:
+        saved: The part of the memory.
+        how: The change; empty for a bound.
+        layout, work, optimizer: With the change.
+        free: Part that counts as nothing.
+    """
+
+    saved: str
+    how: str
+    layout: Layout
+    work: Work
+    optimizer: str
+    free: str = ""
+
+    def memory(self, planned: Planned, micro_batch: int) -> DeviceMemory:
+        """Return what is needed at a micro-batch."""
+        work = self.at(micro_batch)
+        return device_memory(planned.model, self.layout, work, optimizer=self.optimizer)
+
+    def at(self, micro_batch: int) -> Work:
+        """Return the work at a micro-batch; the global batch stays a multiple of it for memory's sake."""
+        replicas = self.layout.dp * micro_batch
+        whole = max(self.work.global_batch // replicas, 1) * replicas
+        return replace(self.work, micro_batch=micro_batch, global_batch=whole)
+
+    def needed_bytes(self, planned: Planned, micro_batch: int) -> float:
+        """Return peak and margin, the free part left out."""
+        memory = self.memory(planned, micro_batch)
+        if not self.free:
+            return memory.needed_bytes
+        factor = 1.0 if self.free == "buffers" else 1.0 + MARGIN_SHARE
+        return max(stage.peak_bytes + stage.margin_bytes - factor * stage.parts()[self.free] for stage in memory.stages)
+
+
+def find_savings(planned: Planned, costs: CollectiveCosts) -> list[PlanSaving]:
+    """Return what each saving would buy, the plan as it is first; changes that the plan has already are left out."""
+    savings = [_plan_itself(planned), *_changes(planned), *_bounds(planned)]
+    rows = [_row(planned, saving, costs) for saving in savings]
+    base = rows[0]
+    return [base, *(_against(row, base) for row in rows[1:])]
+
+
+def _plan_itself(planned: Planned) -> _Saving:
+    return _Saving(
+        saved="nothing",
+        how="nothing: the plan as it is",
+        layout=planned.layout,
+        work=planned.work,
+        optimizer=planned.optimizer,
+    )
+
+
+def _changes(planned: Planned) -> Iterator[_Saving]:
+    """Yield changes that save memory, one at a time."""
+    layout, work = planned.layout, planned.work
+    of_work: tuple[tuple[str, str, dict[str, Any]], ...] = (
+        ("activations", 'recompute = "selective"', {"recompute": "selective", "recompute_layers": ()}),
+        ("activations", 'recompute = "full"', {"recompute": "full", "recompute_layers": ()}),
+        ("activations", "flash = true", {"flash": True}),
+        ("logits", "fused_loss = true", {"fused_loss": True}),
+        ("gradients", "gradient_bytes = 2", {"gradient_bytes": 2}),
+    )
+    for saved, how, keys in of_work:
+        changed = replace(work, **keys)
+        if changed != work and not (work.recompute == "full" and "recompute" in keys):
+            yield _Saving(saved=saved, how=how, layout=layout, work=changed, optimizer=planned.optimizer)
+    of_layout: tuple[tuple[str, str, dict[str, Any]], ...] = (
+        ("activations", "sp = true", {"sp": layout.tp > 1}),
+        ("optimizer", "zero = 1", {"zero": 1}),
+        ("gradients", "zero = 2", {"zero": 2}),
+        ("weights", "zero = 3", {"zero": 3}),
+    )
+    for saved, how, keys in of_layout:
+        other = replace(layout, **keys)
+        if other != layout and other.zero >= layout.zero and not (other.zero and layout.dp * layout.cp == 1):
+            yield _Saving(saved=saved, how=how, layout=other, work=work, optimizer=planned.optimizer)
+    if planned.optimizer == "adam":
+        yield _Saving(saved="optimizer", how='optimizer = "adam-8bit"', layout=layout, work=work, optimizer="adam-8bit")
+
+
+def _bounds(planned: Planned) -> Iterator[_Saving]:
+    for part in MEMORY_PARTS:
+        yield _Saving(
+            saved=MEMORY_PARTS[part],
+            how="",
+            layout=planned.layout,
+            work=planned.work,
+            optimizer=planned.optimizer,
+            free=part,
+        )
+
+
+def _row(planned: Planned, saving: _Saving, costs: CollectiveCosts) -> PlanSaving:
+    own = planned.work.micro_batch
+    before = device_memory(planned.model, planned.layout, planned.work, optimizer=planned.optimizer).needed_bytes
+    saves = before - saving.needed_bytes(planned, own)
+    most = _largest_fitting(planned, saving)
+    fastest = _fastest(planned, saving, most, costs)
+    if fastest is None:
+        why = _NOT_DIVIDING if most else _NOTHING_FITS
+        return PlanSaving(
+            saved=saving.saved, how=saving.how, saves_bytes=round(saves), micro_batch=why, fits_at_most=most,
+            period_ns=why, ns_per_token=why, change_share=why, bound=bool(saving.free),
+        )  # fmt: skip
+    return PlanSaving(
+        saved=saving.saved,
+        how=saving.how,
+        saves_bytes=round(saves),
+        micro_batch=fastest.work.micro_batch,
+        fits_at_most=most,
+        period_ns=round(fastest.period_s * NS_PER_S),
+        ns_per_token=fastest.period_s * NS_PER_S / fastest.work.tokens,
+        change_share=0.0,
+        bound=bool(saving.free),
+    )
+
+
+def _against(row: PlanSaving, base: PlanSaving) -> PlanSaving:
+    """Put the change of a token's time against the plan as it is, where that fits at all."""
+    if isinstance(row.ns_per_token, Unknown):
+        return row
+    if isinstance(base.ns_per_token, Unknown):
+        row.change_share = Unknown("the plan as it is does not fit, so that there is nothing to compare with")
+        return row
+    row.change_share = row.ns_per_token / base.ns_per_token - 1
+    return row
+
+
+def _largest_fitting(planned: Planned, saving: _Saving) -> int:
+    """Return the largest micro-batch that fits, 0 for none: doubled until it does not, then halved in."""
+    limit = planned.limit_bytes
+    if saving.needed_bytes(planned, 1) > limit:
+        return 0
+    low, high = 1, 2
+    while high <= _MOST and saving.needed_bytes(planned, high) <= limit:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if saving.needed_bytes(planned, middle) <= limit else (low, middle)
+    return low
+
+
+def _fastest(planned: Planned, saving: _Saving, most: int, costs: CollectiveCosts) -> Candidate | None:
+    """Return the micro-batch of the shortest step, of those that fit and divide the sequences of a replica."""
+    of_replica = planned.work.global_batch // saving.layout.dp
+    works = [
+        replace(saving.work, micro_batch=micro_batch)
+        for micro_batch in range(1, min(most, of_replica) + 1)
+        if of_replica % micro_batch == 0
+    ]
+    tried = [
+        timed(planned, Candidate(saving.layout, work, 0.0), costs)
+        for work in works
+        if not complaints(planned.model, saving.layout, work)
+    ]
+    return min(tried, key=Candidate.key, default=None)
