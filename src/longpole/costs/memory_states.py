@@ -61,6 +61,12 @@ OPTIMIZERS: Final = {
     one.name: one
     for one in (
         Optimizer(name="adam", master_bytes=4, moment_bytes=8, source="arXiv:1910.02054, section 3.1: K = 12"),
+        Optimizer(
+            name="adam-fsdp",
+            master_bytes=2,
+            moment_bytes=8,
+            source="PyTorch FSDP, arXiv:2304.11277, 4.4: shards of weights have 32 bits, and 16 once gathered",
+        ),
         Optimizer(name="adam-8bit", master_bytes=4, moment_bytes=2, source="arXiv:2110.02861: moments of 8 bits"),
         Optimizer(name="adam-bf16", master_bytes=4, moment_bytes=4, source="arXiv:2412.19437, 3.3.1: moments in BF16"),
         Optimizer(name="adam-16bit", master_bytes=0, moment_bytes=4, source="weights and both moments of 16 bits only"),
