@@ -20,6 +20,7 @@ from longpole.records.doctor import SCHEMA as DOCTOR_SCHEMA
 from longpole.records.doctor import Doctor
 from longpole.records.run_record import SCHEMA as RECORD_SCHEMA
 from longpole.records.run_record import RunRecord
+from longpole.report.balance import balance_schema
 from longpole.report.candidates import candidates_schema
 from longpole.report.compare import compare_schema
 from longpole.report.declared_ledger import ledger_schema
@@ -33,6 +34,7 @@ from longpole.report.operations import operations_schema
 from longpole.report.scaling import scaling_schema
 from longpole.report.schema_of import document_schema
 from longpole.report.text import render_text
+from longpole.report.text.balance import render_balance
 from longpole.report.text.bench_collectives import render_collectives
 from longpole.report.text.declared_ledger import render_declared_ledger
 from longpole.report.text.gate import render_gate
@@ -41,6 +43,7 @@ from longpole.report.text.verify import render_verify
 from longpole.report.text.whatif import render_whatif
 from longpole.report.verify import verify_schema
 from longpole.report.whatif import whatif_schema
+from tests.balance_samples import SAMPLES as BALANCE_SAMPLES
 from tests.collective_samples import SAMPLES as COLLECTIVE_SAMPLES
 from tests.gate_samples import SAMPLES as GATE_SAMPLES
 from tests.ledger_samples import SAMPLES as LEDGER_SAMPLES
@@ -85,7 +88,12 @@ def generated_files() -> dict[Path, bytes]:
         for name, build in GATE_SAMPLES.items()
     }
     pages[GOLDEN / "gate-regressed.md"] = render_gate_markdown(GATE_SAMPLES["regressed"]()).encode()
+    pages |= {
+        GOLDEN / f"balance-{name}.txt": render_balance(build(), width=80, color=False).encode()
+        for name, build in BALANCE_SAMPLES.items()
+    }
     schemas = {
+        "balance": balance_schema(),
         "bench-collectives": document_schema(CollectivesRecord, COLLECTIVES_SCHEMA),
         "bench-io": document_schema(BenchIo, IO_SCHEMA),
         "calibration": document_schema(Calibration, CALIBRATION_SCHEMA),

@@ -7,15 +7,29 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from longpole.bench.step import benchmark
+    from longpole.costs.balance.sampler import BalancedBatchSampler
+    from longpole.pipeline.balance import balance_sequences as balance
     from longpole.pipeline.declared_ledger import declared_ledger
     from longpole.pipeline.run import Run
     from longpole.pipeline.run import open_run as open
     from longpole.pipeline.scaling import scaling
     from longpole.pipeline.verify import VerifyOptions, verify
 
-__all__ = ["Run", "VerifyOptions", "benchmark", "declared_ledger", "open", "scaling", "verify"]
+__all__ = [
+    "BalancedBatchSampler",
+    "Run",
+    "VerifyOptions",
+    "balance",
+    "benchmark",
+    "declared_ledger",
+    "open",
+    "scaling",
+    "verify",
+]
 
 _HOMES = {
+    "BalancedBatchSampler": ("longpole.costs.balance.sampler", "BalancedBatchSampler"),
+    "balance": ("longpole.pipeline.balance", "balance_sequences"),
     "declared_ledger": ("longpole.pipeline.declared_ledger", "declared_ledger"),
     "benchmark": ("longpole.bench.step", "benchmark"),
     "Run": ("longpole.pipeline.run", "Run"),

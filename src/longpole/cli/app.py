@@ -6,6 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
+from longpole.cli.balance import EXAMPLES as BALANCE_EXAMPLES
+from longpole.cli.balance import balance
 from longpole.cli.bench.app import bench_app
 from longpole.cli.cache import cache_app
 from longpole.cli.candidates import EXAMPLES as CANDIDATES_EXAMPLES
@@ -16,6 +18,8 @@ from longpole.cli.explain import explain
 from longpole.cli.journal import journal_app
 from longpole.cli.ledger import EXAMPLES as LEDGER_EXAMPLES
 from longpole.cli.ledger import ledger
+from longpole.cli.plan import EXAMPLES as PLAN_EXAMPLES
+from longpole.cli.plan import ExplainsAll, plan
 from longpole.cli.record import EXAMPLES as RECORD_EXAMPLES
 from longpole.cli.record import TakesCommand, record
 from longpole.cli.report import EXAMPLES as REPORT_EXAMPLES
@@ -66,6 +70,8 @@ app.command("scaling", epilog=SCALING_EXAMPLES, short_help="Say what is lost as 
 app.add_typer(journal_app, name="journal")
 app.command("verify", epilog=VERIFY_EXAMPLES, short_help="Say whether a change did what it should.")(verify)
 app.command("ledger", epilog=LEDGER_EXAMPLES, short_help="Say what declared I/O costs a unit of work.")(ledger)
+app.command("plan", cls=ExplainsAll, epilog=PLAN_EXAMPLES, short_help="Say what a layout needs and takes.")(plan)
+app.command("balance", epilog=BALANCE_EXAMPLES, short_help="Divide sequences evenly over ranks.")(balance)
 app.add_typer(bench_app, name="bench")
 app.add_typer(cache_app, name="cache")
 app.add_typer(schema_app, name="schema")

@@ -20,10 +20,16 @@ class Progress:
     """Shows how much has been read, while it is a context.
 
     The bar appears after half a second, on a terminal only, and goes away at the end.
+
+    Args:
+        wanted: Whether to show one at all.
+        clock: Seconds of any origin.
+        counted: What is done is a number of something, not bytes.
     """
 
-    def __init__(self, *, wanted: bool, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, wanted: bool, clock: Callable[[], float] = time.monotonic, counted: bool = False) -> None:
         self._wanted = wanted and sys.stderr.isatty()
+        self._counted = counted
         self._clock = clock
         self._started_s = clock()
         self._bar: Any = None
@@ -65,13 +71,13 @@ class Progress:
 
     def _start(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
 
         columns = (
             TextColumn("{task.description}", markup=False),
             BarColumn(),
-            DownloadColumn(),
+            MofNCompleteColumn() if self._counted else DownloadColumn(),
             TimeRemainingColumn(),
         )
         self._bar = Bar(*columns, console=Console(stderr=True), transient=True)

@@ -79,6 +79,12 @@ def ledger() -> None:
     _print("ledger")
 
 
+@schema_app.command("balance", epilog="Example: longpole schema balance > balance.schema.json")
+def balance() -> None:
+    """Print the JSON Schema of `longpole balance --json`."""
+    _print("balance")
+
+
 @schema_app.command("candidates", epilog="Example: longpole schema candidates > candidates.schema.json")
 def candidates() -> None:
     """Print the JSON Schema of `longpole candidates --json`."""

@@ -87,6 +87,16 @@ def in_turn(batch: Batch) -> Parts:
     return [list(range(rank, len(batch.costs), batch.ranks)) for rank in range(batch.ranks)]
 
 
+def in_rotation(batch: Batch, parts: Parts, number: int) -> Parts:
+    """Let ranks that are as fast take turns from batch to batch, so that not always the same gets the longest.
+
+    >>> in_rotation(Batch([3, 2, 1], [1, 1, 1]), [[0], [1], [2]], 1)
+    [[1], [2], [0]]
+    """
+    turn = number % batch.ranks if batch.is_even else 0
+    return parts[turn:] + parts[:turn]
+
+
 def in_blocks(batch: Batch) -> Parts:
     """Give each rank a run of neighbouring sequences, the first ranks one more where that does not come out even.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -17,8 +18,21 @@ class OutOfSteps(Exception):  # noqa: N818 - no error: the search ends without a
     """The search was given up."""
 
 
-def optimum(batch: Batch, parts: Parts, bound: float, *, steps_max: int = 200_000) -> Parts | None:
-    """Return the best assignment there is, or None where that was not settled within so many steps.
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a search found.
+
+    Attributes:
+        parts: The best assignment there is, None where that was not settled.
+        steps: How many it took.
+    """
+
+    parts: Parts | None
+    steps: int
+
+
+def optimum(batch: Batch, parts: Parts, bound: float, *, steps_max: int = 200_000) -> Searched:
+    """Look for the best assignment there is.
 
     Sequences are tried by falling cost on every rank; ranks that are as fast and as full are tried once, and a rank
     that would be done no earlier than the best assignment so far is not tried.
@@ -33,8 +47,8 @@ def optimum(batch: Batch, parts: Parts, bound: float, *, steps_max: int = 200_00
     try:
         search.go_on(0)
     except OutOfSteps:
-        return None
-    return search.best
+        return Searched(None, steps_max)
+    return Searched(search.best, steps_max - search.steps_left)
 
 
 class _Search:

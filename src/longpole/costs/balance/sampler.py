@@ -9,9 +9,9 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.costs.balance.batch import Batch
+from longpole.costs.balance.batch import Batch, in_rotation
 from longpole.costs.balance.choose import balance
-from longpole.costs.balance.sequence_cost import BY_SQUARE, BY_TOKENS, SequenceCost
+from longpole.costs.balance.sequence_cost import BY_SQUARE, BY_TOKENS, LengthCost
 from longpole.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ class BalancedBatchSampler:
         ranks: How many ranks divide a batch.
         rank: Whose batches these are.
         batch_size: Sequences of a global batch, over all ranks.
-        cost: `tokens`, `square` (attention's), or a `SequenceCost` of both.
+        cost: `tokens`, `square` (attention's), or anything with `of_all(lengths)`: a `SequenceCost` of both, or a
+            `ModelCost`.
         speeds: Of each rank, in proportion; equal unless given.
         equal_counts: Whether all ranks get as many sequences of a batch, give or take one.
         shuffle: Whether the order changes from epoch to epoch.
@@ -60,7 +61,7 @@ class BalancedBatchSampler:
         ranks: int,
         rank: int,
         batch_size: int,
-        cost: str | SequenceCost = "tokens",
+        cost: str | LengthCost = "tokens",
         speeds: Sequence[float] | None = None,
         equal_counts: bool = False,
         shuffle: bool = True,
@@ -68,7 +69,7 @@ class BalancedBatchSampler:
         drop_last: bool = False,
     ) -> None:
         _check_counts(ranks, rank, batch_size, speeds)
-        self.lengths = _whole(lengths)
+        self.lengths = whole_lengths(lengths)
         self.ranks = ranks
         self.rank = rank
         self.batch_size = batch_size
@@ -118,12 +119,11 @@ class BalancedBatchSampler:
             number: Of the batch in the epoch: where ranks are as fast, they take turns with the longest sequence.
         """
         batch = Batch(self.cost.of_all([self.lengths[place] for place in places]), self.speeds, self.equal_counts)
-        parts = balance(batch).parts
-        turn = number % self.ranks if batch.is_even else 0
-        return [[places[at] for at in parts[(rank + turn) % self.ranks]] for rank in range(self.ranks)]
+        parts = in_rotation(batch, balance(batch).parts, number)
+        return [[places[at] for at in part] for part in parts]
 
 
-def _whole(lengths: Sequence[int]) -> list[int]:
+def whole_lengths(lengths: Sequence[int]) -> list[int]:
     """Return lengths as plain integers, be they a list, an array or a tensor.
 
     Raises:
@@ -137,11 +137,11 @@ def _whole(lengths: Sequence[int]) -> list[int]:
     return values
 
 
-def _cost(cost: str | SequenceCost) -> SequenceCost:
-    if isinstance(cost, SequenceCost):
+def _cost(cost: str | LengthCost) -> LengthCost:
+    if not isinstance(cost, str):
         return cost
     if cost not in _COSTS:
-        msg = f"cost: expected {', '.join(_COSTS)} or a SequenceCost; found {cost!r}"
+        msg = f"cost: expected {', '.join(_COSTS)} or a SequenceCost, found {cost!r}"
         raise UsageError(msg)
     return _COSTS[cost]
 

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from longpole.costs.formula import Formula
 from longpole.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from longpole.costs.architecture import Architecture
+    from longpole.costs.conventions import Convention
+
+
+class LengthCost(Protocol):
+    """What sequences cost, by their lengths."""
+
+    def of_all(self, lengths: Sequence[int]) -> list[float]:
+        """Return the cost of each sequence."""
+
 
 COST: Final = Formula(
     "linear*s + square*s**2",
@@ -70,3 +81,21 @@ def by_crossover(tokens: float) -> SequenceCost:
         msg = f"crossover: expected a number of tokens above 0, found {tokens!r}"
         raise UsageError(msg)
     return SequenceCost(1.0, 1.0 / tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCost:
+    """The FLOPs of a sequence, forward and backward, as a convention counts those of a model."""
+
+    model: Architecture
+    convention: Convention
+
+    def of_all(self, lengths: Sequence[int]) -> list[float]:
+        """Return the cost of each sequence; lengths that occur again are counted once."""
+        from longpole.costs.flops import flops_per_token
+
+        known = {
+            tokens: tokens * flops_per_token(self.model, tokens, self.convention) if tokens else 0.0
+            for tokens in set(lengths)
+        }
+        return [known[tokens] for tokens in lengths]
