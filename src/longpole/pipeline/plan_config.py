@@ -139,7 +139,10 @@ def _model(file: PlanFile, told: Told) -> tuple[Architecture, str]:
 
             return _with_keys(preset(preset_name), file, given, told), f"preset {preset_name}"
         if config is not None:
-            return _with_keys(read_config(file.folder / config), file, given, told), str(config)
+            model = read_config(file.folder / config)
+            if model.note:
+                told.notes.append(model.note)
+            return _with_keys(model, file, given, told), str(config)
         return _of_dimensions(file, given), "the plan's own dimensions"
     except UsageError as error:
         msg = f"{file.path}: [model]: {error}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from longpole.costs.collective_bytes import step_messages
 from longpole.costs.conventions import CONVENTIONS
+from longpole.costs.count_formulas import explain_counts
 from longpole.costs.flops import counts
 from longpole.costs.formula import Formula, Quantity, quantity
 from longpole.costs.memory import explain_memory
@@ -42,6 +43,7 @@ def explain_plan(planned: Planned, step: StepTime, costs: CollectiveCosts, wante
     figures = [
         *_of_layout(planned),
         *_of_parameters(planned, step),
+        *_figures(explain_counts(planned.model, planned.work.sequence)),
         *_of_step(step),
         *_figures(explain_memory(planned.model, planned.layout, planned.work, optimizer=planned.optimizer)),
         *_of_messages(planned, costs),
