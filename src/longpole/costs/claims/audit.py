@@ -1,0 +1,210 @@
+"""The audit of a file of claims: every statement by itself, then rows against each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from longpole.costs.claims.across import across, swapped
+from longpole.costs.claims.evaluate import Evaluation, evaluate_all
+from longpole.costs.claims.explain import explain
+from longpole.costs.claims.fields import FIELDS
+from longpole.costs.claims.figures import COARSE, CUT
+from longpole.costs.claims.findings import (
+    conventions,
+    explanation_of,
+    findings,
+    implied,
+    is_tested,
+    omissions,
+    stated,
+)
+from longpole.records.audit import (
+    SCHEMA,
+    VERDICTS,
+    Audit,
+    AuditAcross,
+    AuditExplanation,
+    AuditFinding,
+    AuditStatement,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    from longpole.costs.claims.statement import Claims, Statement
+
+_ORDER: Final = ("impossible", "contradicts", "implausible", "holds_under", "holds")
+_OF_STATUS: Final[dict[str, Verdict]] = {
+    "impossible": "impossible", "contradicts": "inconsistent", "implausible": "implausible",
+}  # fmt: skip
+
+
+def audit(claims: Claims, *, version: str = "") -> Audit:
+    """Hold claims against each other.
+
+    Args:
+        claims: What a file states.
+        version: Of the package.
+    """
+    evaluated = [evaluate_all(statement) for statement in claims.statements]
+    judged = [
+        _judge(statement, best, same) for statement, (best, same) in zip(claims.statements, evaluated, strict=True)
+    ]
+    judged = _exchange(claims.statements, judged)
+    between = across(claims.statements, [best for best, _ in evaluated])
+    verdict = _worst([*(one.verdict for one in judged), *(_OF_STATUS.get(one.status, "consistent") for one in between)])
+    return Audit(
+        schema=SCHEMA,
+        longpole=version,
+        title=claims.title,
+        verdict=verdict,
+        says=_says_of_all(judged, between, verdict),
+        statements=judged,
+        across=between,
+    )
+
+
+def _worst(verdicts: list[Verdict]) -> Verdict:
+    """Return the worst; what is undecided does not outweigh what could be told."""
+    told = [one for one in verdicts if one != "underdetermined"]
+    return max(told or verdicts, key=VERDICTS.index)
+
+
+def _judge(statement: Statement, best: Evaluation, same: list[Evaluation]) -> AuditStatement:
+    found = sorted(findings(best), key=lambda one: _ORDER.index(one.status))
+    left_out = omissions(best)
+    readings = _readings(best, same, found)
+    verdict = _verdict(best, found, readings, left_out)
+    qualifier = ""
+    if left_out and verdict in ("consistent", "consistent_under"):
+        verdict, qualifier = "consistent_under", "wrong model"
+    elif verdict in ("consistent", "consistent_under") and best.level == COARSE:
+        qualifier = "after rounding"
+    explanations: list[AuditExplanation] = []
+    tried = 0
+    if best.bad:
+        slips, tried = explain(best)
+        explanations = [explanation_of(one, best) for one in slips]
+    tried_conventions = conventions(same, best)
+    return AuditStatement(
+        name=statement.name,
+        quote=statement.quote,
+        verdict=verdict,
+        qualifier=qualifier,
+        says=_says(verdict, found, readings, left_out, explanations),
+        readings=[*readings, *left_out],
+        stated=stated(statement),
+        assumed=[*statement.assumed, *best.reading.assumed],
+        unread=list(statement.unread),
+        findings=found,
+        conventions=tried_conventions,
+        explanations=explanations,
+        tried=tried,
+        implied=implied(best),
+    )
+
+
+def _readings(best: Evaluation, same: list[Evaluation], found: list[AuditFinding]) -> list[str]:
+    """Return what the verdict takes for granted beyond the words of the statement."""
+    readings = list(best.reading.says) if not any(one.status in _OF_STATUS for one in found) or best.reading.cost else []
+    counted = [one for one in (best.counting, best.device_counting) if one.name and _decides(one.name, same, best)]
+    readings += [f"FLOPs counted as {one.name}: {one.says}" for one in counted]
+    if best.level == CUT:
+        readings.append("a figure is cut off after its last digit, not rounded")
+    if best.apart:
+        readings.append("figures that were measured each by itself are apart by up to 2.5 %")
+    readings += [reading for breach in best.breaches for reading in breach.readings]
+    return list(dict.fromkeys(readings))
+
+
+def _decides(name: str, same: list[Evaluation], best: Evaluation) -> bool:
+    """Tell whether something holds under one convention and not under another."""
+    if best.bad or "convention" in best.reading.statement.words:
+        return False
+    used = any(
+        key in check.residual.powers or any("FLOPs of a token as" in one.says for one in _through(best, check))
+        for check in best.solution.checks
+        for key in ("counted_flops_token", "counted_hw_flops_token")
+    )
+    return used and any(one.bad > best.bad for one in same) and bool(name)
+
+
+def _through(best: Evaluation, check: object) -> list[object]:
+    relation = check.relation  # type: ignore[attr-defined]
+    found = [relation]
+    for name in relation.fields:
+        found += best.solution.through.get(name, ())
+    return found
+
+
+def _verdict(best: Evaluation, found: list[AuditFinding], readings: list[str], left_out: list[str]) -> Verdict:
+    worst = found[0].status if found else "holds"
+    if worst in _OF_STATUS:
+        return _OF_STATUS[worst]
+    if not best.solution.checks and not is_tested(best) and not left_out:
+        return "underdetermined"
+    return "consistent_under" if readings else "consistent"
+
+
+def _says(
+    verdict: Verdict,
+    found: list[AuditFinding],
+    readings: list[str],
+    left_out: list[str],
+    explanations: list[AuditExplanation],
+) -> str:
+    if verdict == "underdetermined":
+        return "nothing that is stated can be held against anything else; what follows from it is listed"
+    if verdict == "consistent":
+        return "what is stated holds together"
+    if verdict == "consistent_under":
+        under = "; ".join(readings)
+        if left_out:
+            return f"the arithmetic holds, what it leaves out does not: {'; '.join(left_out)}"
+        return f"what is stated holds together if {under}"
+    says = found[0].says
+    if explanations:
+        says += f"; it would hold if {explanations[0].says}"
+    return says
+
+
+def _exchange(statements: tuple[Statement, ...], judged: list[AuditStatement]) -> list[AuditStatement]:
+    """Find rows that hold once a figure of one is exchanged for that of another: the order of a list is wrong."""
+    wrong = [number for number, one in enumerate(judged) if one.verdict == "inconsistent"]
+    result = list(judged)
+    for position, first in enumerate(wrong):
+        for second in wrong[position + 1 :]:
+            if result[first].qualifier or result[second].qualifier:
+                continue
+            field = swapped(statements[first], statements[second])
+            if field is None:
+                continue
+            what = FIELDS[field].what
+            for one, other in ((first, second), (second, first)):
+                says = f"the {what} of {judged[other].name} belongs here: the two are exchanged"
+                result[one] = _reworded(judged[one], says)
+    return result
+
+
+def _reworded(one: AuditStatement, says: str) -> AuditStatement:
+    import msgspec
+
+    return msgspec.structs.replace(
+        one, verdict="consistent_under", qualifier="wording", readings=[says], says=f"the figures hold; {says}"
+    )
+
+
+def _says_of_all(judged: list[AuditStatement], between: list[AuditAcross], verdict: Verdict) -> str:
+    if len(judged) == 1 and not any(one.status in _OF_STATUS for one in between):
+        return judged[0].says
+    counts = {name: sum(one.verdict == name for one in judged) for name in VERDICTS}
+    parts = [f"{number} {name.replace('_', ' ')}" for name, number in counts.items() if number]
+    says = f"{len(judged)} statements: {', '.join(parts)}" if len(judged) > 1 else judged[0].says
+    against = [one for one in between if one.status in _OF_STATUS]
+    if against:
+        says += f"; {len(against)} pair{'s' if len(against) > 1 else ''} contradict each other: {against[0].says}"
+    del verdict
+    return says
+
+
+__all__ = ["audit", "replace"]

@@ -1,0 +1,124 @@
+"""A statement under one reading and one convention: what holds, and at which rounding; and the best of all of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from longpole.costs.claims.algebra import Check, Solution, solve
+from longpole.costs.claims.bounds import Breach, breaches
+from longpole.costs.claims.counting import NONE, Counting, countings
+from longpole.costs.claims.figures import CUT
+from longpole.costs.claims.readings import Reading, other_readings, usual_reading
+from longpole.costs.claims.relations import USUAL
+
+if TYPE_CHECKING:
+    from longpole.costs.claims.algebra import Term
+    from longpole.costs.claims.figures import Figure
+    from longpole.costs.claims.statement import Statement
+
+MEASURED_SHARE: Final = 0.025
+"""How far figures may be apart that were measured each by itself, over other steps or with other rounding on the way.
+
+Megatron-Bridge prints tokens/s and TFLOP/s of one run that differ by up to 2.2 % beyond their digits."""
+_MEASURED: Final = (
+    frozenset({"flops_gpu", "hw_flops_gpu", "flops_total"}),
+    frozenset({"tok_s", "tok_s_gpu", "seq_s"}),
+    frozenset({"step_s"}),
+    frozenset({"time_s", "gpu_s"}),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What came of one reading.
+
+    Attributes:
+        reading: Which.
+        counting, device_counting: How model and hardware FLOPs were counted.
+        solution: What follows.
+        failed: Checks that hold at no rounding.
+        apart: Of measured figures, those that are apart by less than `MEASURED_SHARE`.
+        breaches: Limits that are exceeded.
+        level: The highest rounding that a check needs.
+    """
+
+    reading: Reading
+    counting: Counting
+    device_counting: Counting
+    solution: Solution
+    failed: tuple[Check, ...]
+    apart: tuple[Check, ...]
+    breaches: tuple[Breach, ...]
+    level: int
+
+    @property
+    def bad(self) -> float:
+        """How much is wrong; what is only implausible counts half."""
+        return len(self.failed) + sum(0.5 if one.severity == "implausible" else 1.0 for one in self.breaches)
+
+    @property
+    def cost(self) -> int:
+        """How far it goes beyond the usual reading."""
+        return self.reading.cost + self.counting.cost + self.device_counting.cost
+
+    @property
+    def figures(self) -> dict[str, Figure]:
+        """Every figure that went in."""
+        return dict(self.solution.figures)
+
+
+def evaluate(reading: Reading, counting: Counting = NONE, device_counting: Counting = NONE) -> Evaluation:
+    """Solve a reading under a convention."""
+    figures = {**reading.statement.figures, **(counting.figures or {}), **(device_counting.figures or {})}
+    added = [one.relation for one in (counting, device_counting) if one.relation is not None]
+    solution = solve(figures, [*reading.relations, *added, *USUAL])
+    failing = [check for check in solution.checks if check.level is None]
+    apart = tuple(check for check in failing if is_apart(check.residual, figures))
+    failed = tuple(check for check in failing if check not in apart)
+    levels = [check.level for check in solution.checks if check.level is not None]
+    return Evaluation(
+        reading=reading,
+        counting=counting,
+        device_counting=device_counting,
+        solution=solution,
+        failed=failed,
+        apart=apart,
+        breaches=tuple(breaches(reading.statement, solution)),
+        level=max(levels, default=0),
+    )
+
+
+def is_apart(residual: Term, figures: dict[str, Figure]) -> bool:
+    """Tell whether a residual joins figures that were measured each by itself, and is close enough to 1 for that."""
+    groups = sum(bool(group & residual.powers.keys()) for group in _MEASURED)
+    if groups < 2:
+        return False
+    low, high = residual.ends(figures, CUT)
+    return low <= 1 + MEASURED_SHARE and high >= 1 - MEASURED_SHARE
+
+
+def evaluate_all(statement: Statement) -> tuple[Evaluation, list[Evaluation]]:
+    """Return the best evaluation of a statement, and those of its usual reading under every convention."""
+    usual = usual_reading(statement)
+    first = _under_all(usual)
+    best = _best(first)
+    if best.bad or best.apart:
+        for reading in other_readings(usual):
+            best = _best([best, *_under_all(reading)])
+            if not best.bad and not best.apart and best.cost <= reading.cost:
+                break
+    same = first if best.reading is usual else _under_all(best.reading)
+    return best, same
+
+
+def _under_all(reading: Reading) -> list[Evaluation]:
+    of_model, of_device = countings(reading.statement)
+    if not {"hfu", "hw_flops_gpu"} & reading.statement.figures.keys():
+        of_device = [NONE]
+    return [evaluate(reading, counting, device) for counting in of_model for device in of_device]
+
+
+def _best(found: list[Evaluation]) -> Evaluation:
+    """Choose what is least wrong, then nearest to the words, then least rounded; the first of equals."""
+    return min(found, key=lambda one: (one.bad, len(one.apart), one.cost, one.level))

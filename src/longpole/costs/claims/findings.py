@@ -1,0 +1,331 @@
+"""Findings, corrections and what follows, in the words and numbers of the document."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from longpole.costs.claims.algebra import Term
+from longpole.costs.claims.bounds import in_switch
+from longpole.costs.claims.fields import FIELDS
+from longpole.costs.claims.figures import COARSE, CUT, ROUNDED
+from longpole.costs.claims.words import times, title_of, unit_of_field, write
+from longpole.records.audit import (
+    AuditConvention,
+    AuditCorrection,
+    AuditExplanation,
+    AuditFigure,
+    AuditFinding,
+)
+
+if TYPE_CHECKING:
+    from longpole.costs.claims.algebra import Check, Solution
+    from longpole.costs.claims.bounds import Breach
+    from longpole.costs.claims.evaluate import Evaluation
+    from longpole.costs.claims.explain import Explanation
+    from longpole.costs.claims.statement import Statement
+
+# Of the figures in a contradiction, the one that is an outcome is called wrong first.
+_OUTCOMES: Final = (
+    "mfu", "hfu", "efficiency", "speedup", "r_mfu", "busbw", "comm_s", "ideal_step_s", "flops_token", "flops_step",
+    "flops_total", "flops_gpu", "hw_flops_gpu", "ga", "tokens_step", "collectives", "message", "peak", "cost", "gpu_s",
+    "time_s", "tokens", "step_s", "tok_s", "tok_s_gpu", "gbs", "gpus", "dp", "pp", "tp", "cp",
+)  # fmt: skip
+_HIDDEN: Final = frozenset(
+    {"counted_flops_token", "counted_hw_flops_token", "device_peak", "group", "element_bytes", "vp", "bus_factor"}
+)
+_NOT_IMPLIED: Final = _HIDDEN | {"layers", "hidden", "params", "hw_flops_token", "r_mfu", "r_tok"}
+_TOLERANCE: Final = 1e-6
+
+
+def stated(statement: Statement) -> list[AuditFigure]:
+    """Return what a statement states."""
+    return [
+        AuditFigure(
+            field=name,
+            what=title_of(name),
+            value=figure.value,
+            low=_end(figure.low[ROUNDED]),
+            high=_end(figure.high[ROUNDED]),
+            unit=unit_of_field(name),
+            text=figure.text,
+        )
+        for name, figure in statement.figures.items()
+    ]
+
+
+def _end(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def implied(evaluation: Evaluation) -> list[AuditFigure]:
+    """Return what follows from a statement and is not stated, with the formula that it follows by."""
+    solution = evaluation.solution
+    found = []
+    for name, term in solution.known.items():
+        if name in solution.figures or name in _NOT_IMPLIED:
+            continue
+        low, high = term.ends(solution.figures, ROUNDED)
+        found.append(
+            AuditFigure(
+                field=name,
+                what=title_of(name),
+                value=term.value(solution.figures),
+                low=_end(low),
+                high=_end(high),
+                unit=unit_of_field(name),
+                text=term.explain(solution.figures, unit_of_field(name)),
+            )
+        )
+    return [*found, *_at_full_link(evaluation)]
+
+
+def _at_full_link(evaluation: Evaluation) -> list[AuditFigure]:
+    """Return the time of tensor parallelism's all-reduces at the device's own link, where another one is stated."""
+    solution, device = evaluation.solution, evaluation.reading.statement.device
+    term = solution.known.get("tp_step_comm_s")
+    if device is None or not device.scaleup_bytes_per_s:
+        return []
+    if term is None and {"layers", "message", "bus_factor"} <= solution.known.keys():
+        each = Term(4.0, {}).times(solution.known["layers"]).times(solution.known["message"])
+        term = each.times(solution.known["bus_factor"])
+        term = term.times(solution.known["pp"], -1.0) if "pp" in solution.known else term
+    elif term is None or "link" not in solution.known:
+        return []
+    else:
+        if abs(solution.known["link"].value(solution.figures) / device.scaleup_bytes_per_s - 1) < _TOLERANCE:
+            return []
+        term = term.times(solution.known["link"])
+    term = Term(1 / device.scaleup_bytes_per_s, {}).times(term)
+    low, high = term.ends(solution.figures, ROUNDED)
+    what = f"{title_of('tp_step_comm_s')}, at {write('link', device.scaleup_bytes_per_s)} of {device.name}"
+    text = term.explain(solution.figures, "s")
+    return [
+        AuditFigure("tp_step_comm_s", what, term.value(solution.figures), _end(low), _end(high), "s", text)
+    ]
+
+
+def findings(evaluation: Evaluation) -> list[AuditFinding]:
+    """Return what came of every relation and limit."""
+    found = [_of_check(check, evaluation) for check in evaluation.solution.checks]
+    return found + [_of_breach(one, evaluation.solution) for one in evaluation.breaches]
+
+
+def _of_check(check: Check, evaluation: Evaluation) -> AuditFinding:
+    solution = evaluation.solution
+    target = _target(check)
+    expected = check.residual.solved(target)
+    value, stated_value = expected.value(solution.figures), solution.figures[target].value
+    factor = stated_value / value if value else math.inf
+    if check in evaluation.failed:
+        low, high = expected.ends(solution.figures, ROUNDED)
+        between = "" if high / max(low, 1e-300) < 1.001 else f" ({write(target, low)} to {write(target, high)})"
+        says = (
+            f"{title_of(target)}: {_shown(solution, target)} is stated, {write(target, value, 4)}{between} follows"
+            f" from {_others(check, target, solution)}; {_apart(factor)}"
+        )
+        return AuditFinding(
+            code=check.relation.code,
+            status="contradicts",
+            says=says,
+            fields=_fields(check.residual, solution),
+            factor=factor,
+            corrections=_corrections(check.residual, target, solution),
+        )
+    held = {None: "within 2.5 %, as figures measured each by itself", COARSE: "after rounding", CUT: "cut off, not rounded"}
+    note = held.get(check.level, "")
+    says = f"{check.relation.says}: {write(target, value, 4)} for {_shown(solution, target)}{f', {note}' if note else ''}"
+    status = "holds" if check.level is not None and check.level < CUT else "holds_under"
+    return AuditFinding(
+        code=check.relation.code, status=status, says=says, fields=_fields(check.residual, solution), factor=factor
+    )  # type: ignore[arg-type]
+
+
+def _apart(factor: float) -> str:
+    if factor >= 1:
+        return f"too high by a factor of {times(factor)}"
+    return f"too low by a factor of {times(1 / factor)}" if factor > 0 else "it cannot be 0"
+
+
+def _shown(solution: Solution, name: str) -> str:
+    figure = solution.figures[name]
+    return write(name, figure.value, 4) if figure.low[0] == figure.high[0] else f"{write(name, figure.value, 4)}"
+
+
+def _target(check: Check) -> str:
+    powers = check.residual.powers
+    ranked = [name for name in _OUTCOMES if name in powers]
+    return ranked[0] if ranked else next(iter(powers))
+
+
+def _fields(term: Term, solution: Solution) -> list[str]:
+    del solution
+    return [name for name in term.powers if name not in _HIDDEN]
+
+
+def _others(check: Check, target: str, solution: Solution) -> str:
+    names = [name for name in check.residual.powers if name != target]
+    shown = [
+        f"{title_of(name)} {write(name, solution.figures[name].value)}" for name in names if name not in _HIDDEN
+    ]
+    counted = [solution.figures[name].text for name in names if name.startswith("counted_")]
+    return ", ".join([*shown, *(f"FLOPs of {text}" for text in counted)]) or "the rest"
+
+
+def _corrections(term: Term, target: str, solution: Solution) -> list[AuditCorrection]:
+    """Return what each figure would have to be; of a count, only a whole number."""
+    found = []
+    for name in (target, *(name for name in term.powers if name != target)):
+        if name in _HIDDEN or (name not in FIELDS):
+            continue
+        needed = term.solved(name)
+        value = needed.value(solution.figures)
+        low, high = needed.ends(solution.figures, ROUNDED)
+        if FIELDS[name].exact and name != target:
+            whole = round(value)
+            if whole < 1 or not low * (1 - _TOLERANCE) <= whole <= high * (1 + _TOLERANCE):
+                continue
+            value = float(whole)
+        found.append(
+            AuditCorrection(
+                field=name,
+                what=title_of(name),
+                unit=unit_of_field(name),
+                stated=solution.figures[name].value,
+                value=value,
+                low=_end(low),
+                high=_end(high),
+                formula=needed.explain(solution.figures, unit_of_field(name)),
+            )
+        )
+    return found
+
+
+def _of_breach(breach: Breach, solution: Solution) -> AuditFinding:
+    ratio = breach.ratio.value(solution.figures) if breach.ratio is not None else None
+    shown = "" if ratio is None else f"{100 * ratio:.1f} %" if breach.code == "R7" else f"{times(ratio)}"
+    if breach.code == "R7" and ratio is not None and ratio > 10:
+        shown = f"{times(ratio)} times the peak"
+    says = breach.says.replace("{ratio}", shown)
+    corrections = []
+    if breach.ratio is not None:
+        target = next((name for name in _OUTCOMES if name in breach.ratio.powers), next(iter(breach.ratio.powers), ""))
+        corrections = _limits(breach.ratio, target, solution) if target else []
+        if target:
+            says = f"{title_of(target)} {write(target, solution.figures[target].value, 4)}: {says}"
+    return AuditFinding(
+        code=breach.code,
+        status=breach.severity,
+        says=says,
+        fields=[name for name in breach.fields if name not in _HIDDEN],
+        factor=ratio,
+        corrections=corrections,
+    )
+
+
+def _limits(ratio: Term, target: str, solution: Solution) -> list[AuditCorrection]:
+    """Return the value at which a limit is just met."""
+    return [one for one in _corrections(ratio, target, solution) if one.field == target or not FIELDS[one.field].exact][:3]
+
+
+def conventions(same: list[Evaluation], best: Evaluation) -> list[AuditConvention]:
+    """Return every way of counting FLOPs that was tried, with what it makes of the figure that it decides on."""
+    found: dict[str, AuditConvention] = {}
+    for one in same:
+        counting, key = one.counting, "flops_token"
+        if not counting.name or _hardware(best):
+            counting, key = one.device_counting, "hw_flops_token"
+        if not counting.name or counting.name in found:
+            continue
+        field, expected = _decided(one, key)
+        found[counting.name] = AuditConvention(
+            name=counting.name,
+            says=counting.says,
+            flops_per_token=_counted(one, key),
+            field=field,
+            expected=expected,
+            holds=one.bad <= best.bad and not one.failed,
+        )
+    return list(found.values()) if any(one.field for one in found.values()) else []
+
+
+def _hardware(best: Evaluation) -> bool:
+    figures = best.figures
+    return bool({"hfu", "hw_flops_gpu"} & figures.keys()) and not {"mfu", "flops_gpu", "flops_token"} & figures.keys()
+
+
+def _counted(one: Evaluation, key: str) -> float | None:
+    figure = one.figures.get(f"counted_{key}")
+    if figure is not None:
+        return figure.value
+    relation = (one.counting if key == "flops_token" else one.device_counting).relation
+    if relation is None or relation.over[0] not in one.figures:
+        return None
+    return relation.constant * one.figures[relation.over[0]].value
+
+
+def _decided(one: Evaluation, key: str) -> tuple[str, float | None]:
+    """Return the figure that hangs on how FLOPs are counted, and what it would be."""
+    named = f"counted_{key}"
+    for check in one.solution.checks:
+        relations = [check.relation, *(r for name in check.relation.fields for r in one.solution.through.get(name, ()))]
+        if named in check.residual.powers or any("FLOPs of a token as" in relation.says for relation in relations):
+            target = _target(check)
+            return target, check.residual.solved(target).value(one.figures)
+    for name in ("mfu", "hfu", "ideal_step_s", "flops_gpu"):
+        if name not in one.figures and (value := one.solution.value(name)) is not None:
+            return name, value
+    return "", None
+
+
+def explanation_of(explanation: Explanation, evaluation: Evaluation) -> AuditExplanation:
+    """Return an explanation with the claim as it would have to be."""
+    figures = evaluation.figures
+    repaired = {}
+    for slip in explanation.slips:
+        figure = slip.figure or figures[slip.field].scaled(slip.factor)
+        repaired[slip.field] = figure.value
+    touched = {name for check in evaluation.failed for name in check.residual.powers}
+    touched |= {name for one in evaluation.breaches if one.ratio is not None for name in one.ratio.powers}
+    shown = [name for name in _OUTCOMES[::-1] if name in touched and name not in repaired]
+    line = [f"{title_of(name)} {write(name, value, 4)}" for name, value in repaired.items()]
+    line += [f"{title_of(name)} {write(name, figures[name].value, 4)}" for name in shown]
+    return AuditExplanation(
+        says=explanation.says,
+        factors={slip.field: slip.factor for slip in explanation.slips},
+        repaired=repaired,
+        claim=", ".join(line),
+    )
+
+
+def is_tested(evaluation: Evaluation) -> bool:
+    """Tell whether figures were held against a limit that they could have exceeded."""
+    known = evaluation.solution.known
+    device = evaluation.reading.statement.device
+    limits = (
+        {"busbw", "link"}, {"comm_s", "comm_bytes", "link"}, {"bubble", "pp", "ga"}, {"mfu", "hfu"},
+        {"speedup", "baseline_gpus", "gpus"}, {"ep", "dp"},
+    )  # fmt: skip
+    if any(limit <= known.keys() for limit in limits):
+        return True
+    return device is not None and ("memory" in known or "busbw" in known or "link" in known)
+
+
+def omissions(evaluation: Evaluation) -> list[str]:
+    """Return what a sum of communication leaves out although its arithmetic holds."""
+    solution = evaluation.solution
+    known = solution.known
+    found = []
+    counted = [one for one in evaluation.reading.says if "forward pass only" in one]
+    found += [f"{one}, and the backward pass has as many" for one in counted]
+    if not {"comm_s", "comm_bytes", "link"} <= known.keys() or in_switch(evaluation.reading.statement):
+        return found
+    if evaluation.reading.statement.words.get("collective", "all_reduce") not in ("all_reduce", "allreduce"):
+        return found
+    ratio = known["comm_bytes"].times(known["link"], -1.0).times(known["comm_s"], -1.0)
+    low, high = ratio.ends(solution.figures, CUT)
+    factor = solution.value("bus_factor")
+    if low <= 1 <= high and (factor is None or factor > 1 + _TOLERANCE):
+        shown = f" ({factor:.4g})" if factor else ""
+        found.insert(0, f"a ring sends 2(n-1)/n{shown} times the bytes, and the time counts them once")
+    return found
