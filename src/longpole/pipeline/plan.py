@@ -9,8 +9,8 @@ from longpole.costs.collective_bytes import step_messages
 from longpole.costs.collective_time import CollectiveCosts
 from longpole.costs.memory import device_memory
 from longpole.costs.step import step_time
-from longpole.errors import InvariantError
-from longpole.pipeline.plan_config import read_planned
+from longpole.errors import InvariantError, UsageError
+from longpole.pipeline.plan_config import read_ground, read_planned
 from longpole.pipeline.plan_limits import find_limits
 from longpole.pipeline.plan_parts import (
     describe_hardware,
@@ -21,6 +21,7 @@ from longpole.pipeline.plan_parts import (
     describe_step,
     describe_utilisation,
 )
+from longpole.pipeline.plan_serving import describe_serving, explain_serving, served_on, tell_defaults
 from longpole.pipeline.version import package_version
 from longpole.readers.plan_file.read import read_plan_file
 from longpole.report.plan import SCHEMA, Plan, PlanDefault
@@ -31,8 +32,11 @@ if TYPE_CHECKING:
 
     from longpole.costs.step import StepTime
     from longpole.pipeline.plan_config import Planned
+    from longpole.pipeline.plan_told import Told
     from longpole.pipeline.reading import ReportOptions
+    from longpole.readers.plan_file.read import PlanFile
     from longpole.report.plan import PlanMemory, PlanStep, PlanUtilisation
+    from longpole.report.plan_asked import PlanAgainst
 
     Progress = Callable[[str, int, int], None]
 
@@ -77,7 +81,17 @@ def build_plan(path: str, options: PlanOptions, progress: Progress | None = None
         UsageError: Something in the plan cannot be: file, section and key are named, with what would be accepted.
         InputError: A file cannot be read.
     """
-    planned = read_planned(read_plan_file(path, options.changes))
+    file = read_plan_file(path, options.changes)
+    serves = bool(file.section("serving"))
+    plan = _training(file, options, progress) if file.section("batch") else _serving_alone(file, options)
+    if serves and plan.step is not None:
+        plan.serving = describe_serving(file, read_ground(file, *served_on(file)))
+    _check(plan)
+    return plan
+
+
+def _training(file: PlanFile, options: PlanOptions, progress: Progress | None) -> Plan:
+    planned = read_planned(file)
     costs = CollectiveCosts(planned.cluster, planned.recorded)
     memory = device_memory(planned.model, planned.layout, planned.work, optimizer=planned.optimizer)
     step = step_time(planned.model, costs, planned.layout, planned.work, planned.calibration, planned.software)
@@ -95,11 +109,60 @@ def build_plan(path: str, options: PlanOptions, progress: Progress | None = None
 
         plan.free_memory = find_savings(planned, costs)
     if options.against:
-        from longpole.pipeline.plan_against import put_beside
-
-        plan.against = put_beside(plan, planned, options.against, options.reading, progress)
-    _check(plan)
+        plan.against = _beside(planned, plan, options, progress)
     return plan
+
+
+def _serving_alone(file: PlanFile, options: PlanOptions) -> Plan:
+    """Return a plan without a step.
+
+    Raises:
+        UsageError: Something is asked that is about a step.
+    """
+    asked = [
+        name
+        for name, wanted in (
+            ("--search", options.search),
+            ("--free-memory", options.free_memory),
+            ("--against", bool(options.against)),
+        )
+        if wanted
+    ]
+    if asked:
+        msg = f"{file.path}: {', '.join(asked)} is about a training step, and the plan has no [batch]; describe one"
+        raise UsageError(msg)
+    layout, dtype = served_on(file)
+    ground = read_ground(file, layout, dtype)
+    serving = describe_serving(file, ground)
+    tell_defaults(file, ground.told)
+    return Plan(
+        schema=SCHEMA,
+        longpole=package_version(),
+        source=file.path,
+        name=ground.name,
+        says=serving.says,
+        model=describe_model(ground),
+        hardware=describe_hardware(ground, layout, dtype),
+        layout=None,
+        memory=None,
+        step=None,
+        utilisation=[],
+        limits=[],
+        messages=[],
+        defaults=_defaults(ground.told),
+        notes=list(ground.told.notes),
+        figures=explain_serving(file, ground, options.explain) if options.figures or options.explain else [],
+        serving=serving,
+    )
+
+
+def _beside(planned: Planned, plan: Plan, options: PlanOptions, progress: Progress | None) -> PlanAgainst | None:
+    from longpole.pipeline.plan_against import PlannedStep, put_beside
+
+    if plan.step is None or plan.memory is None:
+        return None
+    ours = PlannedStep(step=plan.step, memory=plan.memory, messages=plan.messages)
+    return put_beside(planned, ours, options.against, options.reading, progress)
 
 
 def _plan_of(planned: Planned, costs: CollectiveCosts, memory: PlanMemory, spent: StepTime) -> Plan:
@@ -123,9 +186,13 @@ def _plan_of(planned: Planned, costs: CollectiveCosts, memory: PlanMemory, spent
         utilisation=utilisation,
         limits=limits,
         messages=describe_messages(planned, step_messages(model, layout, work), costs),
-        defaults=[PlanDefault(key=one.key, value=one.value, source=one.source) for one in planned.told.defaults],
+        defaults=_defaults(planned.told),
         notes=list(planned.told.notes),
     )
+
+
+def _defaults(told: Told) -> list[PlanDefault]:
+    return [PlanDefault(key=one.key, value=one.value, source=one.source) for one in told.defaults]
 
 
 def expected_error(planned: Planned, spent: StepTime) -> tuple[float, str]:

@@ -40,20 +40,16 @@ _TWICE: Final = (1.95, 2.05)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
-    """What a plan describes.
+class Ground:
+    """What serving and training have in common.
 
     Attributes:
         path, name: The file, and what it calls itself.
-        model, model_source: What is trained, and where its dimensions come from.
+        model, model_source: What is planned for, and where its dimensions come from.
         cluster: Devices and links.
         devices: How many there are.
         limit_bytes: What may be used of a device's memory.
-        layout, work, optimizer: How, and what a step processes.
-        convention: Under which the headline MFU is.
-        calibration, software: Constants of the step model; which messages run beside computation.
         recorded: What collectives take here, as the plan's record says.
-        search: What a search is to try, key by key; what is not there is tried as usual.
         told: What was taken for granted, and what looks like a slip.
     """
 
@@ -64,15 +60,28 @@ class Planned:
     cluster: Cluster
     devices: int
     limit_bytes: float
+    recorded: tuple[RecordedFit, ...]
+    told: Told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned(Ground):
+    """A training that a plan describes.
+
+    Attributes:
+        layout, work, optimizer: How, and what a step processes.
+        convention: Under which the headline MFU is.
+        calibration, software: Constants of the step model; which messages run beside computation.
+        search: What a search is to try, key by key; what is not there is tried as usual.
+    """
+
     layout: Layout
     work: Work
     optimizer: str
     convention: Convention
     calibration: Calibration
     software: Software
-    recorded: tuple[RecordedFit, ...]
     search: Mapping[str, Any]
-    told: Told
 
     def flops_per_token(self) -> float:
         """Return model FLOPs of a token under the plan's convention."""
@@ -107,14 +116,41 @@ def read_planned(file: PlanFile) -> Planned:
         cluster=_cluster(file, device, layout, told),
         devices=devices,
         limit_bytes=limit_bytes(file, device),
+        recorded=read_recorded(file),
+        told=told,
         layout=layout,
         work=work,
         optimizer=optimizer,
         convention=convention,
         calibration=read_calibration(file, told),
         software=read_software(file, optimizer),
-        recorded=read_recorded(file),
         search=file.section("search"),
+    )
+
+
+def read_ground(file: PlanFile, layout: Layout, dtype: str) -> Ground:
+    """Make what serving needs out of checked keys, where a plan has no training.
+
+    Args:
+        file: The plan.
+        layout: Of one server.
+        dtype: Of its products.
+
+    Raises:
+        UsageError, InputError: As `read_planned`.
+    """
+    told = Told()
+    model, model_source = _model(file, told)
+    device = _device(file, dtype, told)
+    return Ground(
+        path=file.path,
+        name=str(file.section("").get("name", "")),
+        model=model,
+        model_source=model_source,
+        cluster=_cluster(file, device, layout, told),
+        devices=file.section("hardware").get("devices", layout.world),
+        limit_bytes=limit_bytes(file, device),
+        recorded=read_recorded(file),
         told=told,
     )
 

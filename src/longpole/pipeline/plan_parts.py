@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from longpole.costs.layout import Layout, Work
     from longpole.costs.memory import DeviceMemory, StageMemory
     from longpole.costs.step import StepTime
-    from longpole.pipeline.plan_config import Planned
+    from longpole.pipeline.plan_config import Ground, Planned
 
 _TERA: Final = 10**12
 _EXPOSED: Final = "exposed_"
@@ -59,7 +59,7 @@ def add_up(parts: Mapping[str, float], whole: int) -> dict[str, int]:
     return floors
 
 
-def describe_model(planned: Planned) -> PlanModel:
+def describe_model(planned: Ground) -> PlanModel:
     """Say what is trained."""
     model = planned.model
     counted = parameters(model)
@@ -79,7 +79,7 @@ def describe_model(planned: Planned) -> PlanModel:
     )
 
 
-def describe_hardware(planned: Planned, layout: Layout | None, dtype: str) -> PlanHardware:
+def describe_hardware(planned: Ground, layout: Layout | None, dtype: str) -> PlanHardware:
     """Say what it runs on, and which messages cross which link."""
     device, cluster = planned.cluster.device, planned.cluster
     crossing: dict[int, list[str]] = {}

@@ -90,36 +90,36 @@ class PlanBeside(msgspec.Struct, kw_only=True):
 
     Attributes:
         object: Of the ledger.
-        planned_ns: Exposed time of a step; unknown where the plan has no such thing.
-        measured_ns: Exposed time of a step, mean over steady units and ranks.
+        planned_ns: Exposed time of a step. A plan assumes input that is there, and a host that is never waited for.
+        measured_ns: Exposed time of a unit, mean over steady units and ranks.
         difference_ns: Measured less planned.
-        says: What the difference may be.
+        says: What is compared with what, where that is not plain.
     """
 
     object: str
-    planned_ns: int | Unknown
+    planned_ns: int
     measured_ns: int
-    difference_ns: int | Unknown
+    difference_ns: int
     says: str
 
 
 class PlanBesideCollective(msgspec.Struct, kw_only=True):
-    """Collectives of one kind: what the plan expects of a step, and what a run recorded.
+    """Collectives of one kind: what the plan expects of a device in a step, and what a run recorded.
 
     Attributes:
         kind: Of the collective.
-        planned_count, measured_count: Of one device in one step.
+        planned_count, measured_count: Operations.
         planned_bytes, measured_bytes: All of them together.
-        planned_ns, measured_ns: All of them together, hidden or not.
+        planned_ns, measured_ns: All of them together, hidden or not; the measured one with its waiting.
     """
 
     kind: str
-    planned_count: float | Unknown
-    measured_count: float | Unknown
-    planned_bytes: float | Unknown
+    planned_count: float
+    measured_count: float
+    planned_bytes: float
     measured_bytes: float | Unknown
-    planned_ns: int | Unknown
-    measured_ns: int | Unknown
+    planned_ns: int
+    measured_ns: int
 
 
 class PlanAgainst(msgspec.Struct, kw_only=True):
@@ -131,10 +131,11 @@ class PlanAgainst(msgspec.Struct, kw_only=True):
         devices: Of the run; unknown where no file says so.
         units: Steady units that were compared.
         planned_period_ns, measured_period_ns: Of a step; the measured one is the median.
-        error_share: Of the measured period: planned less measured.
-        objects: They add up to the measured unit.
+        measured_unit_ns: Mean of the units, which the objects add up to.
+        error_share: Planned less measured period, of the measured one.
+        objects: They add up to the planned period and to the measured unit.
         collectives: By kind.
-        peak_bytes: What the run's memory events say, at most over its ranks.
+        planned_peak_bytes, measured_peak_bytes: What an allocator holds at most, buffers outside of it left out.
         notes: What makes the two differ before anything is measured.
         says: The result in a sentence.
     """
@@ -149,7 +150,8 @@ class PlanAgainst(msgspec.Struct, kw_only=True):
     error_share: float | Unknown
     objects: list[PlanBeside]
     collectives: list[PlanBesideCollective]
-    peak_bytes: int | Unknown
+    planned_peak_bytes: int
+    measured_peak_bytes: int | Unknown
     notes: list[str]
     says: str
 
@@ -190,6 +192,7 @@ class PlanServing(msgspec.Struct, kw_only=True):
     """What serving the model takes on the devices of one server.
 
     Attributes:
+        says: The result in a sentence.
         label: How the model is divided.
         devices: Of one server.
         prompt_tokens, output_tokens: Of a request.
@@ -208,6 +211,7 @@ class PlanServing(msgspec.Struct, kw_only=True):
         known_error: How far such figures were from measured ones.
     """
 
+    says: str
     label: str
     devices: int
     prompt_tokens: int

@@ -164,6 +164,7 @@ _SERVING: Final = (
     PlanKey("serving", "prompt_tokens", "count", REQUIRED, "Tokens of a request's prompt.", 10**9),
     PlanKey("serving", "output_tokens", "count", REQUIRED, "Tokens that a request gets.", 10**9),
     PlanKey("serving", "batch", "count", "as many as fit", "Requests that are decoded at once.", 10**7),
+    PlanKey("serving", "prefill_tokens", "count", "8192", "Tokens of prompts that go into one pass.", 10**7),
     PlanKey("serving", "tp", "count", "1", "Tensor parallelism of one server.", 10**5),
     PlanKey("serving", "dp", "count", "1", "Replicas of attention that share the experts of one server.", 10**5),
     PlanKey("serving", "ep", "count", "1", "Expert parallelism of one server.", 10**5),

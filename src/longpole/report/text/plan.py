@@ -65,7 +65,7 @@ def render_plan(plan: Plan, *, width: int, color: bool, explain: str = "") -> st
             render_against(plan, style),
             _render_notes(plan, style),
             _render_defaults(plan, style),
-            _render_next(style),
+            _render_next(plan, style),
         ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
@@ -261,8 +261,9 @@ def _render_figures(plan: Plan, style: Style) -> list[str]:
     return lines
 
 
-def _render_next(style: Style) -> list[str]:
-    return [style.faint(line) for line in wrap(_NEXT, style.width)]
+def _render_next(plan: Plan, style: Style) -> list[str]:
+    text = _NEXT if plan.step is not None else "--explain shows the figures' formulas."
+    return [style.faint(line) for line in wrap(text, style.width)]
 
 
 def _figure_text(value: float, unit: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.records.ledger import Unknown
 from longpole.report.escape import escape
 from longpole.report.text.layout import Style, pad, wrap
-from longpole.units import format_bytes, format_ns
+from longpole.units import format_bytes, format_count, format_ns
 
 if TYPE_CHECKING:
     from longpole.report.plan import Plan
@@ -23,56 +23,60 @@ def render_against(plan: Plan, style: Style) -> list[str]:
     against = plan.against
     if against is None:
         return []
-    lines = [style.title("BESIDE THE RUN", f"{', '.join(map(escape, against.paths))}")]
+    shown = ", ".join(map(escape, against.paths))
+    counted = f"{format_count(against.ranks, 'rank')}, {format_count(against.units, 'step')}"
+    lines = [style.title("BESIDE THE RUN", f"{shown} · {counted}")]
     lines += wrap(escape(against.says), style.width, first="  ", rest="    ", max_lines=4)
+    for note in against.notes:
+        lines += [style.warning(line) for line in wrap(escape(note), style.width, first="  ", rest="    ")]
     lines.append(_row("exposed", ("planned", "measured", "difference")))
     for row in against.objects:
         lines += _object_lines(row, style)
-    planned = sum(row.planned_ns for row in against.objects if isinstance(row.planned_ns, int))
-    difference = against.measured_unit_ns - planned
-    figures = (format_ns(planned), format_ns(against.measured_unit_ns), _signed(difference))
-    lines.append(_row("step", figures))
+    planned, measured = against.planned_period_ns, against.measured_unit_ns
+    lines.append(_row("step", (format_ns(planned), format_ns(measured), _signed(measured - planned))))
+    peak = against.measured_peak_bytes
+    if isinstance(peak, int):
+        figures = (format_bytes(against.planned_peak_bytes), format_bytes(peak), "")
+        lines.append(_row("allocated at the peak", figures))
     if against.collectives:
-        lines.append(_row("collectives of a step", ("planned", "measured", "")))
-        lines += [line for row in against.collectives for line in _collective_lines(row)]
-    if isinstance(against.peak_bytes, int) and plan.memory is not None:
-        lines.append(_row("peak memory", (format_bytes(plan.memory.peak_bytes), format_bytes(against.peak_bytes), "")))
-    for note in against.notes:
-        lines += wrap(escape(note), style.width, first="  ", rest="    ", max_lines=4)
+        lines += ["", style.title("ITS COLLECTIVES", "of one device in a step: planned | measured, with waiting")]
+        lines.append(_wide_row("", ("operations", "bytes", "time"), ("operations", "bytes", "time")))
+        lines += [_collective_line(row) for row in against.collectives]
     return lines
 
 
 def _object_lines(row: PlanBeside, style: Style) -> list[str]:
-    planned = _DASH if isinstance(row.planned_ns, Unknown) else format_ns(row.planned_ns)
-    difference = _DASH if isinstance(row.difference_ns, Unknown) else _signed(row.difference_ns)
-    lines = [_row(row.object, (planned, format_ns(row.measured_ns), difference))]
-    if row.says:
-        lines += [style.faint(line) for line in wrap(row.says, style.width, first="      ", rest="      ", max_lines=3)]
-    return lines
+    figures = (_ns(row.planned_ns), _ns(row.measured_ns), _signed(row.difference_ns))
+    line = _row(row.object, figures)
+    return [line + style.faint(f"  {row.says}")] if row.says else [line]
 
 
-def _collective_lines(row: PlanBesideCollective) -> list[str]:
-    planned = [_count(row.planned_count), _bytes(row.planned_bytes), _ns(row.planned_ns)]
-    measured = [_count(row.measured_count), _bytes(row.measured_bytes), _ns(row.measured_ns)]
-    name = escape(row.kind.replace("_", "-"))
-    rows = zip(("operations", "bytes", "time"), planned, measured, strict=True)
-    return [_row(f"{name}: {what}", (plan, run, "")) for what, plan, run in rows]
+def _collective_line(row: PlanBesideCollective) -> str:
+    planned = (f"{row.planned_count:,.0f}", format_bytes(row.planned_bytes), _ns(row.planned_ns))
+    measured = (f"{row.measured_count:,.1f}", _bytes(row.measured_bytes), _ns(row.measured_ns))
+    nothing = ("0", "", "")
+    return _wide_row(
+        escape(row.kind.replace("_", "-")),
+        planned if row.planned_count else nothing,
+        measured if row.measured_count else nothing,
+    )
 
 
-def _count(value: float | Unknown) -> str:
-    return _DASH if isinstance(value, Unknown) else f"{value:,.0f}"
+def _wide_row(name: str, planned: tuple[str, ...], measured: tuple[str, ...]) -> str:
+    sides = ["".join(f"{figure:>10}" for figure in side) for side in (planned, measured)]
+    return f"  {pad(name, 14)}{' |'.join(sides)}".rstrip()
 
 
 def _bytes(value: float | Unknown) -> str:
     return _DASH if isinstance(value, Unknown) else format_bytes(value)
 
 
-def _ns(value: int | Unknown) -> str:
-    return _DASH if isinstance(value, Unknown) else format_ns(value)
+def _ns(dur_ns: int) -> str:
+    return format_ns(dur_ns) if dur_ns else "0"
 
 
 def _signed(dur_ns: int) -> str:
-    return f"{'+' if dur_ns >= 0 else '−'}{format_ns(abs(dur_ns))}"
+    return f"{'+' if dur_ns > 0 else '−'}{format_ns(abs(dur_ns))}" if dur_ns else "0"
 
 
 def _row(name: str, figures: tuple[str, ...]) -> str:

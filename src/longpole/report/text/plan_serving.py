@@ -17,14 +17,12 @@ def render_serving(plan: Plan, style: Style) -> list[str]:
     serving = plan.serving
     if serving is None:
         return []
-    rest = (
-        f"{serving.label} · {serving.batch:,} requests at once of {serving.prompt_tokens:,} +"
-        f" {serving.output_tokens:,} tokens; {serving.known_error}"
-    )
+    rest = f"{serving.label} · requests of {serving.prompt_tokens:,} + {serving.output_tokens:,} tokens"
     lines = [style.title("SERVING", rest)]
     for name, value in _rows(serving):
         lines += wrap(value, style.width, first=f"  {pad(name, 24)}", rest=" " * 26)
-    return lines + _curve(serving, style)
+    lines += _curve(serving, style)
+    return lines + [style.faint(line) for line in wrap(serving.known_error, style.width, first="  ", rest="    ")]
 
 
 def _rows(serving: PlanServing) -> list[tuple[str, str]]:
@@ -32,6 +30,7 @@ def _rows(serving: PlanServing) -> list[tuple[str, str]]:
     room = f"{serving.cache_room_bytes / BYTES_PER_GB:,.1f} GB left for caches"
     each = f"{format_bytes(serving.cache_bytes_per_token)} a token"
     return [
+        ("at once", f"{serving.batch:,} requests; {serving.most_requests:,} fit"),
         ("output", f"{serving.tokens_per_s:,.0f} tokens/s ({low:,.0f} to {high:,.0f}), of all devices"),
         ("", f"{serving.tokens_per_s_per_device:,.0f} a device"),
         ("first token", _pass_text(serving.prefill)),
@@ -40,7 +39,7 @@ def _rows(serving: PlanServing) -> list[tuple[str, str]]:
             "weights",
             f"{serving.weight_bytes / BYTES_PER_GB:,.1f} GB of {serving.limit_bytes / BYTES_PER_GB:,.1f}, {room}",
         ),
-        ("cache", f"{each}, {format_bytes(serving.request_cache_bytes)} a request: {serving.most_requests:,} fit"),
+        ("cache", f"{each}, {format_bytes(serving.request_cache_bytes)} a request at its full length"),
         ("critical batch", f"{serving.critical_batch:,.0f} rows: below, a product waits for its weights to be read"),
     ]
 
