@@ -24,8 +24,9 @@ LinkKind: TypeAlias = Literal["scale_up", "pcie", "network"]
 Dimension: TypeAlias = Literal["tp", "cp", "dp", "fsdp", "ep", "etp", "edp", "pp", "embedding"]
 # Share of the line rate that large messages reach. Scale-up: what NCCL's search gives a ring on V100, A100, H100 and
 # B200 (120 of 150, 240 of 300, 360 of 450, 720 of 900 GB/s; github NVIDIA/nccl, src/graph/search.cc and topo.h), and
-# 160 of 200 measured on H800 (arXiv:2505.09343). PCIe: 12 of 15.75 GB/s (topo.h). Network: 40 of 50 (arXiv:2505.09343).
-EFFICIENCY: Final[dict[str, float]] = {"scale_up": 0.8, "pcie": 0.76, "network": 0.8}
+# 160 of 200 measured on H800 (arXiv:2505.09343). PCIe: 12 of 15.75 GB/s (topo.h). Network: 0.91 to 0.96 measured over
+# InfiniBand, RoCE and Slingshot on bare metal, 0.65 to 0.9 in clouds (tests/oracles/nccl_measured_multi_node.csv).
+EFFICIENCY: Final[dict[str, float]] = {"scale_up": 0.8, "pcie": 0.76, "network": 0.9}
 _PCIE_DEVICES: Final = 8  # of a node whose devices share no scale-up link
 
 
@@ -40,6 +41,7 @@ class Level:
         kind: `scale_up`, `pcie` or `network`; empty: the first level is scale-up, all others are network.
         pair_bytes_per_s: What two of its devices get between them, where that is less (full mesh, torus).
         efficiency: Share of the line rate that large messages reach; None for `EFFICIENCY` of its kind.
+        hop_s: What a hop takes beyond what InfiniBand's takes: some 50 µs were seen in clouds.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Level:
     kind: LinkKind | Literal[""] = ""
     pair_bytes_per_s: float | None = None
     efficiency: float | None = None
+    hop_s: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what no link has."""
@@ -59,6 +62,9 @@ class Level:
             raise UsageError(msg)
         if self.efficiency is not None and not 0 < self.efficiency <= 1:
             msg = f"link {self.name}: efficiency: expected a share above 0 and up to 1, found {self.efficiency!r}"
+            raise UsageError(msg)
+        if not 0 <= self.hop_s < 1:
+            msg = f"link {self.name}: hop: expected seconds from 0 and below 1, found {self.hop_s!r}"
             raise UsageError(msg)
 
 
@@ -156,14 +162,12 @@ class Cluster:
         Raises:
             UsageError: It would need a link that the cluster does not have.
         """
+        if devices == 1:
+            return Group(1)
+        block, ranks = stride * devices, world or inf
         members: list[int] = []
         for level in self.levels:
-            if (
-                devices == 1
-                or level.size is None
-                or level.size % (stride * devices) == 0
-                or (world or inf) <= level.size
-            ):
+            if level.size is None or level.size % block == 0 or ranks <= level.size:
                 return Group(devices, tuple(members))
             members.append(max(min(level.size // stride, devices - 1), 1))
         largest = self.levels[-1].size if self.levels else 1

@@ -50,6 +50,11 @@ BETWEEN_ERROR_SHARE: Final = 0.06
 BEYOND_ERROR_SHARE: Final = 0.07
 MODEL_ERROR_SHARE: Final = 0.23
 GENERIC_ERROR_SHARE: Final = 0.28
+# NCCL's model between nodes, against 92 points of six clusters (tests/oracles/nccl_measured_multi_node.csv): from
+# this size on, and below, where networks of clouds were up to ten times slower than the InfiniBand of its constants.
+NETWORK_ERROR_SHARE: Final = 0.22
+NETWORK_SMALL_ERROR_SHARE: Final = 0.44
+NETWORK_SMALL_BYTES: Final = 16 << 20
 _BEYOND_MOST: Final = 2  # times the largest number of devices that was measured
 
 
@@ -165,17 +170,18 @@ class CollectiveCosts:
         says = answer.says
         if answer.source in ("record", "shipped") and size_bytes > answer.largest_bytes > 0:
             says += f"; {size_bytes / 1e9:.3g} GB is more than was measured"
+        is_small = answer.small_error_share is not None and size_bytes < NETWORK_SMALL_BYTES
         return CollectiveTime(
             seconds=answer.curve.seconds(size_bytes),
             source=answer.source,
-            error_share=answer.error_share,
+            error_share=answer.small_error_share if is_small else answer.error_share,
             latency_s=answer.curve.seconds(0.0),
             says=says,
             formula=_explain(answer.curve, size_bytes),
         )
 
     def _placed(self, devices: int, per_node: int | None, *, crosses: bool) -> Group:
-        natural = self.cluster.spread(devices)
+        natural = self.cluster.spread(devices, world=devices)  # from the beginning of a node on
         if not crosses or devices == 1:
             return natural
         at = next((level for level in range(len(self.cluster.levels)) if self.cluster.kind(level) == "network"), None)
@@ -214,6 +220,7 @@ class _Answer:
     error_share: float | None
     says: str
     largest_bytes: float = 0.0
+    small_error_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +326,7 @@ def _modelled(cluster: Cluster, kind: str, group: Group) -> _Answer | None:
         is_nvlink=is_nvlink or inside is None,
         bytes_per_s=cluster.reached_bytes_per_s(inside or 0),
         network_bytes_per_s=cluster.reached_bytes_per_s(group.level) if crosses else None,
+        hop_us=cluster.levels[group.level].hop_s * 1e6 if crosses else 0.0,
     )
     choices = variants(kind, group.devices, per_node, fabric)
     if not choices:
@@ -328,8 +336,9 @@ def _modelled(cluster: Cluster, kind: str, group: Group) -> _Answer | None:
         return _Answer(
             curve=_Cheapest(choices),
             source="nccl_model",
-            error_share=None,
-            says=f"{says}, {per_node} a node; nothing measured between nodes was there to check it by",
+            error_share=NETWORK_ERROR_SHARE,
+            small_error_share=NETWORK_SMALL_ERROR_SHARE,
+            says=f"{says}, {per_node} a node; its latencies are InfiniBand's, others were up to ten times longer",
         )
     if not is_nvlink:
         says += " over PCIe; hosts were measured that are many times slower from 4 devices on"
@@ -343,7 +352,8 @@ def _generic(cluster: Cluster, kind: str, group: Group) -> _Answer:
     latency_s = GENERIC_LATENCY_S
     if crosses and kind != "send_recv":
         nodes = ceil(group.devices / cluster.per_node(group))
-        latency_s += GENERIC_HOP_S * ceil(log2(max(nodes, 2))) * (2 if kind == "all_reduce" else 1)
+        hops = ceil(log2(max(nodes, 2))) * (2 if kind == "all_reduce" else 1)
+        latency_s += (GENERIC_HOP_S + cluster.levels[group.level].hop_s) * hops
     if kind == "all_to_all":
         factor, rate = _exchange(cluster, group)
     else:

@@ -5,8 +5,8 @@ For each pair of algorithm and protocol that a collective can use, NCCL holds a 
     time_us = latency_us + bytes / (1000 · algorithm bandwidth in GB/s)
 
 and takes the pair with the least. Constants and rules: github NVIDIA/nccl, src/graph/tuning.cc, commit 5067397c
-(Apache-2.0); the numbers are facts of that commit and change from release to release. Within a node it is off by a
-quarter (median, against measured points; tests/unit/hardware); between nodes nothing public was there to check it by.
+(Apache-2.0); the numbers are facts of that commit and change from release to release. How far it is off, within a node
+and between nodes, is measured in tests/unit/hardware/test_nccl.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from math import log2
 from typing import Final, Literal, TypeAlias
 
 Protocol: TypeAlias = Literal["LL", "LL128", "Simple"]
-Algorithm: TypeAlias = Literal["ring", "tree", "NVLS", "PAT"]
+Algorithm: TypeAlias = Literal["ring", "tree", "NVLS", "NVLS tree", "PAT"]
 PROTOCOLS: Final[tuple[Protocol, ...]] = ("LL", "LL128", "Simple")
 
 # Per protocol, in µs: LL, LL128, Simple.
@@ -27,6 +27,7 @@ HOP_LATENCY_US: Final = {
     "net": {"tree": (5.0, 8.5, 14.0), "ring": (2.7, 4.0, 14.0), "pat": (0.0, 0.0, 14.0)},
 }
 NVLS_LATENCY_US: Final = 25.0
+NVLS_TREE_HOP_US: Final = 20.9  # between nodes; within one as NVLS
 # Per architecture, in GB/s: on one node, on two, on four and more.
 LL_MAX_GB_PER_S: Final = {
     "volta": (39.0, 39.0, 20.4),
@@ -34,6 +35,8 @@ LL_MAX_GB_PER_S: Final = {
     "hopper": (141.0, 45.0, 35.0),
     "blackwell": (282.0, 90.0, 70.0),
 }
+# Of one channel, likewise; there is one for each device of a node.
+NVLS_TREE_MAX_GB_PER_S: Final = {"hopper": (0.0, 57.7, 45.5), "blackwell": (0.0, 96.0, 80.0)}
 NVLS_EFFICIENCY: Final = {"hopper": 0.85, "blackwell": 0.74}
 # Devices from which on a library was seen to reduce in the switch (nccl-tests on H200 and B200, stas00/ml-engineering).
 NVLS_MIN_DEVICES: Final = {"hopper": 5, "blackwell": 6}
@@ -103,12 +106,14 @@ class Fabric:
         is_nvlink: Whether devices of a node are joined by NVLink (else PCIe).
         bytes_per_s: Bus bandwidth of a ring within a node.
         network_bytes_per_s: Of one device's share of the network, one direction; None where there is none.
+        hop_us: What a hop between nodes takes beyond NCCL's constants, which are those of InfiniBand.
     """
 
     architecture: str
     is_nvlink: bool
     bytes_per_s: float
     network_bytes_per_s: float | None = None
+    hop_us: float = 0.0
 
 
 def variants(kind: str, devices: int, per_node: int, fabric: Fabric) -> tuple[Variant, ...]:
@@ -149,13 +154,21 @@ class _Shape:
         """Return the column of a table by nodes."""
         return min(self.nodes - 1, 2) if self.nodes <= 2 else 2
 
-    @property
-    def bus_bytes_per_s(self) -> float:
-        """Return the rate of a ring: the node's own, or what all members of a node have of the network together."""
+    def bus_bytes_per_s(self, over_network: float = 1.0) -> float:
+        """Return the rate of a ring: the node's own, or what all members of a node have of the network together.
+
+        Args:
+            over_network: Of what a ring sends between nodes, an algorithm sends one in so many.
+        """
         if self.nodes == 1 or self.fabric.network_bytes_per_s is None:
             return self.fabric.bytes_per_s
-        network = self.fabric.network_bytes_per_s * self.per_node
+        network = self.fabric.network_bytes_per_s * self.per_node * over_network
         return network if self.per_node == 1 else min(self.fabric.bytes_per_s, network)
+
+    @property
+    def saved(self) -> float:
+        """How many times less a tree sends between nodes than a ring: half between two nodes, else the same."""
+        return 2.0 if self.nodes == 2 else 1.0
 
     def may_use(self, place: int) -> bool:
         """LL128 needs NVLink: it relies on stores of 128 bytes that stay whole."""
@@ -166,12 +179,12 @@ class _Shape:
 
     def net_us(self, algorithm: str, place: int) -> float:
         """Return the latency of a hop between nodes; with one device a node it is exposed, and the tree's."""
-        return HOP_LATENCY_US["net"]["tree" if self.per_node == 1 else algorithm][place]
+        return HOP_LATENCY_US["net"]["tree" if self.per_node == 1 else algorithm][place] + self.fabric.hop_us
 
 
 def _ring(shape: _Shape, place: int) -> Variant:
     protocol = PROTOCOLS[place]
-    rate = shape.bus_bytes_per_s
+    rate = shape.bus_bytes_per_s()
     if protocol == "LL":
         rate = min(LL_MAX_GB_PER_S[shape.fabric.architecture][shape.at_nodes] * _G, rate / 2)
     elif protocol == "LL128":
@@ -195,7 +208,7 @@ def _ring(shape: _Shape, place: int) -> Variant:
 
 def _tree(shape: _Shape, place: int) -> Variant:
     protocol = PROTOCOLS[place]
-    rate = shape.bus_bytes_per_s * 0.92
+    rate = shape.bus_bytes_per_s(shape.saved if shape.per_node > 1 else 1.0) * 0.92
     if protocol == "LL":
         rate = min(rate / 3.8, LL_MAX_GB_PER_S[shape.fabric.architecture][shape.at_nodes] * _G)
     elif protocol == "LL128":
@@ -207,18 +220,24 @@ def _tree(shape: _Shape, place: int) -> Variant:
 
 
 def _nvls(shape: _Shape) -> list[Variant]:
-    """Reduction in the switch, within a node."""
-    architecture = shape.fabric.architecture
+    """Reduction in the switch, within a node; between nodes a tree of such nodes."""
+    architecture, per_node = shape.fabric.architecture, shape.per_node
     least = NVLS_MIN_DEVICES.get(architecture)
-    if least is None or shape.nodes > 1 or shape.devices < least or not shape.fabric.is_nvlink:
+    if least is None or per_node < least or not shape.fabric.is_nvlink:
         return []
-    pulling = (shape.devices - 1) / shape.devices  # a channel for each device
+    pulling = (per_node - 1) / per_node  # a channel for each device
     rate = shape.fabric.bytes_per_s * NVLS_EFFICIENCY[architecture] * pulling * 2
-    return [Variant("NVLS", "Simple", NVLS_LATENCY_US * _US, rate * shape.devices / shape.steps)]
+    latency_us, ratio = NVLS_LATENCY_US, shape.devices / shape.steps
+    if shape.nodes == 1 or shape.fabric.network_bytes_per_s is None:
+        return [Variant("NVLS", "Simple", latency_us * _US, rate * ratio)]
+    network = shape.fabric.network_bytes_per_s * per_node * shape.saved
+    most = NVLS_TREE_MAX_GB_PER_S[architecture][shape.at_nodes] * _G * per_node
+    latency_us += 2 * int(log2(shape.nodes)) * (NVLS_TREE_HOP_US + shape.fabric.hop_us)
+    return [Variant("NVLS tree", "Simple", latency_us * _US, min(rate, network, most) * ratio)]
 
 
 def _pat(shape: _Shape) -> Variant:
     """Parallel aggregated trees, for one device a node; the linear term is the source's own."""
     latency_us = BASE_LATENCY_US["pat"][2] + int(log2(shape.nodes)) * shape.net_us("pat", 2) / 3.5
     latency_us += shape.devices * 2.8
-    return Variant("PAT", "Simple", latency_us * _US, shape.bus_bytes_per_s * 0.75)
+    return Variant("PAT", "Simple", latency_us * _US, shape.bus_bytes_per_s() * 0.75)

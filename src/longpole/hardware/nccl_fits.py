@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 TABLE: Final = Path(__file__).with_name("nccl_fits.csv")
-MEASURED_BYTES: Final = (512, 1 << 30)  # the sizes that the fits rest on
+MEASURED_BYTES: Final = (512, 1 << 29)  # the sizes that the fits rest on
 _US: Final = 1e-6
 _G: Final = 1e9
 _PERCENT: Final = 100

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from longpole.costs.cluster import EFFICIENCY
 from longpole.errors import UsageError
 from longpole.hardware.devices import all_devices, find_device, match_device
+from tests.published_tables import read_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize("device", all_devices(), ids=lambda device: device.name)
@@ -60,3 +67,54 @@ def test_an_unknown_device_is_refused_and_never_guessed(name: str) -> None:
 
 def test_a_device_without_a_stated_bandwidth_has_none() -> None:
     assert find_device("Ascend-910B").memory_bytes_per_s is None
+
+
+@pytest.mark.parametrize("row", range(23))
+def test_the_table_is_the_published_one(oracles: Path, row: int) -> None:
+    """Every figure of every part, and both directions of its links in fields of their own."""
+    published = read_table(oracles, "hardware")[row]
+    device = find_device(published["name"])
+    figures = {
+        "bf16_dense_tflops": device.peak_flops.get("bf16", 0) / 1e12,
+        "fp16_dense_tflops": device.peak_flops.get("fp16", 0) / 1e12,
+        "fp8_dense_tflops": device.peak_flops.get("fp8", 0) / 1e12,
+        "int8_dense_tops": device.peak_flops.get("int8", 0) / 1e12,
+        "mem_gb": (device.memory_bytes or 0) / 1e9,
+        "mem_bw_tbps": (device.memory_bytes_per_s or 0) / 1e12,
+        "scaleup_uni_gbps": (device.scaleup_bytes_per_s or 0) / 1e9,
+        "scaleup_bidir_gbps": (device.scaleup_both_bytes_per_s or 0) / 1e9,
+        "p2p_uni_gbps": (device.pair_bytes_per_s or 0) / 1e9,
+        "scaleup_domain": device.scaleup_domain or 0,
+        "nccl_graph_busbw_gbps": (device.ring_bytes_per_s or 0) / 1e9,
+        "pcie_uni_gbps": (device.pcie_bytes_per_s or 0) / 1e9,
+        "tdp_w": device.power_w or 0,
+    }
+
+    assert figures == {column: pytest.approx(float(published[column] or 0)) for column in figures}
+
+
+def test_the_table_has_every_published_part_and_no_other(oracles: Path) -> None:
+    assert [device.name for device in all_devices()] == [row["name"] for row in read_table(oracles, "hardware")]
+
+
+def test_links_that_data_sheets_print_both_ways_are_half_of_that_here() -> None:
+    """900 GB/s of an H100 and 400 of an H800 are both directions; TPU v5e's 400 are, too, but v5p's 600 are not."""
+    one_way = {name: find_device(name).scaleup_bytes_per_s for name in ("H100", "H800", "TPUv5e", "TPUv5p")}
+
+    assert one_way == {"H100": 450e9, "H800": 200e9, "TPUv5e": 200e9, "TPUv5p": 600e9}
+
+
+@pytest.mark.parametrize("name", ["A100-PCIe-80GB", "H100-PCIe-80GB"])
+def test_a_bridge_joins_two_devices_only(name: str) -> None:
+    assert find_device(name).scaleup_domain == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["V100-SXM2-32GB", "A100-SXM4-80GB", "H100-SXM5-80GB", "H200-SXM-141GB", "B200-SXM-180GB"]
+)
+def test_a_ring_is_modelled_at_four_fifths_of_the_line(name: str) -> None:
+    device = find_device(name)
+
+    assert device.ring_bytes_per_s is not None
+    assert device.scaleup_bytes_per_s is not None
+    assert device.ring_bytes_per_s / device.scaleup_bytes_per_s == pytest.approx(EFFICIENCY["scale_up"])
