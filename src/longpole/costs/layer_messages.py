@@ -63,7 +63,7 @@ def messages_of_layers(sender: Sender, policy: Recompute, layers: float, *, has_
     if layout.zero == FSDP_STAGE:
         layer = next(at for at in range(sender.model.layers) if sender.model.has_experts(at) == has_experts)
         held = held_by_layer(parameters(sender.model).layers[layer], layout)
-        yield from sharded(sender, "layers", held.dense, held.routed, layers)
+        yield from sharded(sender, "a layer", held.dense, held.routed, layers)
 
 
 def sharded(sender: Sender, what: str, dense: float, routed: float, times: float) -> Iterator[Message]:
@@ -80,7 +80,7 @@ def sharded(sender: Sender, what: str, dense: float, routed: float, times: float
     passes: Often = {"forward": times, "backward": times} if sender.wiring.reshard else {"forward": times}
     groups: tuple[tuple[str, Dimension, int, float], ...] = (
         ("", "fsdp", layout.dp * layout.cp, dense),
-        ("experts of ", "edp", layout.expert_dp, routed),
+        (" (experts)", "edp", layout.expert_dp, routed),
     )
     for of, dimension, group, held in groups:
         if group == 1 or held <= 0:
@@ -88,8 +88,8 @@ def sharded(sender: Sender, what: str, dense: float, routed: float, times: float
         weights = (HELD_BYTES, {"held": held, "each": sender.weight})
         gradients = (HELD_BYTES, {"held": held, "each": sender.work.gradient_bytes})
         gather, reduce = (dimension, "all_gather", group), (dimension, "reduce_scatter", group)
-        yield from sender.sent(f"weights of {of}{what}", gather, weights, passes, "the layer before")
-        yield from sender.sent(f"gradients of {of}{what}", reduce, gradients, {"backward": times}, "the layer after")
+        yield from sender.sent(f"weights of {what}{of}", gather, weights, passes, "the layer before")
+        yield from sender.sent(f"gradients of {what}{of}", reduce, gradients, {"backward": times}, "the layer after")
 
 
 def _tensor(sender: Sender, policy: Recompute, layers: float, *, has_experts: bool) -> Iterator[Message]:

@@ -135,6 +135,18 @@ def test_weights_that_stay_gathered_are_gathered_once() -> None:
     assert gathers == [2 * 41, 41]  # 40 layers, and what is around them
 
 
+def test_sharded_layers_are_told_from_what_is_around_them_and_experts_from_the_rest() -> None:
+    """The names by which the step model spreads them over the layers."""
+    work = Work(sequence=4096, micro_batch=1, global_batch=16)
+    messages = step_messages(preset("mixtral-8x7b"), Layout(dp=16, ep=8, zero=3), work)
+
+    assert {(one.name, one.dimension) for one in messages if one.kind == "all_gather"} == {
+        ("weights of a layer", "fsdp"),
+        ("weights of a layer (experts)", "edp"),
+        ("weights of embedding, head and others", "fsdp"),
+    }
+
+
 def test_context_parallelism_is_part_of_the_group_that_reduces_gradients() -> None:
     messages = step_messages(LLAMA_13B, Layout(dp=4, cp=2), _work(global_batch=32))
 
