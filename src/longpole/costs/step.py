@@ -27,11 +27,11 @@ from longpole.costs.operators import (
     shard_of,
     time_of,
 )
-from longpole.costs.schedules import Times, step_seconds
+from longpole.costs.schedules import Times, estimate_seconds, step_seconds
 from longpole.costs.step_traffic import DIMENSIONS, Prices, Software, StageTraffic, stage_traffic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from longpole.costs.architecture import Architecture
     from longpole.costs.cluster import Cluster
@@ -152,10 +152,40 @@ def step_time(
     Raises:
         UsageError: The device has no peak of this type, or a group needs a link that the cluster does not have.
     """
-    software = software or Software()
+    return _step(model, cluster, layout, work, (calibration or Calibration(), software or Software()), step_seconds)
+
+
+def estimate_step_time(
+    model: Architecture,
+    cluster: Cluster | CollectiveCosts,
+    layout: Layout,
+    work: Work,
+    calibration: Calibration | None = None,
+    software: Software | None = None,
+) -> StepTime:
+    """Return about how long a step takes: as `step_time`, but no schedule is simulated.
+
+    For searches: many layouts are put in order by it, and a few of them are timed by `step_time`.
+
+    Args, Raises:
+        As `step_time`.
+    """
+    return _step(model, cluster, layout, work, (calibration or Calibration(), software or Software()), estimate_seconds)
+
+
+def _step(
+    model: Architecture,
+    cluster: Cluster | CollectiveCosts,
+    layout: Layout,
+    work: Work,
+    constants: tuple[Calibration, Software],
+    seconds_of: Callable[..., float],
+) -> StepTime:
+    """Return a step's time, given what says how long a pipeline takes."""
+    calibration, software = constants
     costs = cluster if isinstance(cluster, CollectiveCosts) else CollectiveCosts(cluster)
     device = costs.cluster.device
-    calibration = (calibration or Calibration()).on(device, flash=work.flash)
+    calibration = calibration.on(device, flash=work.flash)
     rates = calibration.rates(device, work.dtype)
     prices = Prices(costs, layout, calibration)
     chunks = _chunks(model, layout, work, rates)
@@ -164,7 +194,7 @@ def step_time(
     m = work.micro_batches(layout)
     busy_s = [share * m * (stage.forward_s + stage.backward_s) for stage in stages]
     at = max(range(len(stages)), key=busy_s.__getitem__)
-    period_s = _pipeline_s(layout, m, stages)
+    period_s = _pipeline_s(layout, m, stages, seconds_of)
     optimizer_s = max(_optimizer_s(model, layout, work, software, rates))
     times = share * m
     passes, traffic = stages[at].passes, stages[at].traffic
@@ -277,7 +307,9 @@ def _owned(layout: Layout) -> list[tuple[int, ...]]:
     return [tuple(chunks) for chunks in owned]
 
 
-def _pipeline_s(layout: Layout, micro_batches: int, stages: Sequence[_Stage]) -> float:
+def _pipeline_s(
+    layout: Layout, micro_batches: int, stages: Sequence[_Stage], seconds_of: Callable[..., float]
+) -> float:
     """Return how long all passes of a step take, from the schedule."""
     if layout.pp == 1:
         return micro_batches * (stages[0].forward_s + stages[0].backward_s)
@@ -294,7 +326,7 @@ def _pipeline_s(layout: Layout, micro_batches: int, stages: Sequence[_Stage]) ->
     in_order = [times[chunk] for chunk in sorted(times)]
     transfer_s = max(stage.traffic.transfer_s for stage in stages)
     simulated = min(micro_batches, _simulated(schedule, layout.pp, micro_batches, in_order))
-    period_s = step_seconds(schedule, layout.pp, simulated, in_order, layout.vp, transfer_s)
+    period_s = seconds_of(schedule, layout.pp, simulated, in_order, layout.vp, transfer_s)
     busiest_s = max(stage.forward_s + stage.backward_s for stage in stages)
     return period_s + (micro_batches - simulated) * busiest_s
 
