@@ -79,7 +79,12 @@ IN_FLIGHT_INTERLEAVED: Final = Formula(
     "micro-batches",
     "arXiv:2104.04473, section 2.2.2; on stage 0, 1 + (p - 1)/(pv) times that of one chunk: arXiv:2205.05198, 4.2.3",
 )
-IN_FLIGHT_ZB2P: Final = Formula("min(m, 2*(p - stage) - 1)", "micro-batches", "arXiv:2401.10241, table 2 (ZB-H2)")
+IN_FLIGHT_ZB1P: Final = Formula(
+    "min(m, p)",
+    "micro-batches",
+    "arXiv:2401.10241, section 2.2: inputs are kept until the weights' gradients are computed",
+)
+IN_FLIGHT_ZB2P: Final = Formula("min(m, 2*p - 1)", "micro-batches", "arXiv:2401.10241, section 2.3 (ZB-H2)")
 IN_FLIGHT_ZBV: Final = Formula("min(m, p)", "micro-batches", "arXiv:2405.15362, table 1: as 1F1B, on every stage")
 IN_FLIGHT_DUALPIPE: Final = Formula(
     "min(m, p + 1)/2", "micro-batches", "arXiv:2412.19437, table 2: p + 1 of one of its two stages"
@@ -87,6 +92,7 @@ IN_FLIGHT_DUALPIPE: Final = Formula(
 IN_FLIGHT_GPIPE: Final = Formula("m", "micro-batches", "arXiv:1811.06965: all of a step")
 _IN_FLIGHT: Final = {
     "gpipe": IN_FLIGHT_GPIPE,
+    "zb1p": IN_FLIGHT_ZB1P,
     "zb2p": IN_FLIGHT_ZB2P,
     "zbv": IN_FLIGHT_ZBV,
     "dualpipe": IN_FLIGHT_DUALPIPE,
@@ -94,8 +100,8 @@ _IN_FLIGHT: Final = {
 _IN_FLIGHT_INPUTS: Final = {
     IN_FLIGHT_1F1B.text: ("m", "p", "stage"),
     IN_FLIGHT_INTERLEAVED.text: ("m", "p", "v", "stage"),
-    IN_FLIGHT_ZB2P.text: ("m", "p", "stage"),
-    IN_FLIGHT_ZBV.text: ("m", "p"),
+    IN_FLIGHT_ZB1P.text: ("m", "p"),
+    IN_FLIGHT_ZB2P.text: ("m", "p"),
     IN_FLIGHT_DUALPIPE.text: ("m", "p"),
     IN_FLIGHT_GPIPE.text: ("m",),
 }

@@ -27,9 +27,10 @@ FEED_FORWARD_BACKWARD: Final = Formula(
     " parallelism, the gathered input",
 )
 ROUTED_BACKWARD: Final = Formula(
-    "e*b*s*visits*imbalance*((matrices - 1)*f + 2*h*etp)/q",
+    "e*b*s*visits*imbalance*((matrices - 1)*f + 4*h*etp)/q",
     "B",
-    "the same for visited experts; gradients of dispatched tokens before and after their exchange",
+    "the same for visited experts; gradients of dispatched tokens as they leave the experts, sorted for the exchange,"
+    " exchanged, and sorted back",
 )
 ATTENTION_BACKWARD: Final = Formula(
     "e*b*s*(dk + dv)*(copies*a/t + key_copies*max(k/t, 1)) + e*b*s*scores*a/t",
