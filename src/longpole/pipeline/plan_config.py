@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from longpole.readers.plan_file.read import PlanFile
 
 _TERA: Final = 10**12
+FIT: Final = "fit"
+"""As a policy: the least recomputation that fits."""
 _DIMENSIONS: Final = tuple(one.name for one in fields(Architecture) if one.name not in ("experts", "latent", "name"))
 _NEEDED: Final = ("layers", "hidden", "heads", "vocabulary")
 _WHOLE_NETWORKS_GB_PER_S: Final = (100, 200, 400, 800)
@@ -108,6 +110,9 @@ def read_planned(file: PlanFile) -> Planned:
         raise UsageError(msg)
     _look_at(layout, work, told)
     optimizer = _optimizer(file, told)
+    software = read_software(file, optimizer)
+    if file.section("training").get("recompute") == FIT:
+        work = _fitted(model, layout, work, limit_bytes(file, device), optimizer, told)
     return Planned(
         path=file.path,
         name=str(file.section("").get("name", "")),
@@ -123,7 +128,7 @@ def read_planned(file: PlanFile) -> Planned:
         optimizer=optimizer,
         convention=convention,
         calibration=read_calibration(file, told),
-        software=read_software(file, optimizer),
+        software=software,
         search=file.section("search"),
     )
 
@@ -226,6 +231,7 @@ def _work(file: PlanFile, model: Architecture, told: Told) -> Work:
     batch, training = file.section("batch"), dict(file.section("training"))
     training.pop("optimizer", None)
     policy = training.pop("recompute", "none")
+    policy = "full" if policy == FIT else policy
     if isinstance(policy, dict):
         training["recompute_layers"] = _policies(file, policy, model.layers)
     elif isinstance(policy, list):
@@ -242,6 +248,17 @@ def _work(file: PlanFile, model: Architecture, told: Told) -> Work:
         if key not in file.section("training"):
             told.default(f"[training] {key}", value, source)
     return Work(**batch, **training)
+
+
+def _fitted(model: Architecture, layout: Layout, work: Work, limit: float, optimizer: str, told: Told) -> Work:
+    """Return the work with the least recomputation that fits; everything again where not even that does."""
+    from longpole.costs.recompute import fit_recompute
+
+    policies = fit_recompute(model, layout, work, limit, optimizer=optimizer)
+    if policies is None:
+        told.notes.append("recompute = fit: not even with every layer computed again does it fit; full is shown")
+        return work
+    return replace(work, recompute="none", recompute_layers=policies)
 
 
 def _policies(file: PlanFile, by_policy: Mapping[str, str], layers: int) -> tuple[Any, ...]:

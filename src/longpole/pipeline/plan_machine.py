@@ -84,8 +84,10 @@ def read_recorded(file: PlanFile) -> tuple[RecordedFit, ...]:
                 alpha_s=model.alpha_ns / NS_PER_S,
                 gamma_s=model.gamma / NS_PER_S,
                 bytes_per_s=model.rate * NS_PER_S,
+                error_share=model.error_share,
             ),
             says=model.says,
+            device=models.device,
         )
         for (kind, ranks), model in sorted(models.models.items())
     )

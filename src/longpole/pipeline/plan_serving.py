@@ -140,7 +140,7 @@ def _says(found: Serving) -> str:
     rate, step_ns = found.tokens_per_s, found.decode.seconds.value * NS_PER_S
     over = "" if found.fits else f" (but only {found.most_sequences:,} fit)"
     return (
-        f"{found.batch:,} requests at once{over}: {rate.value:,.0f} tokens/s on {found.devices:,} devices; the first"
-        f" token after {format_ns(found.prefill.seconds.value * NS_PER_S)}, then one every {format_ns(step_ns)}, limited"
-        f" by {_RULES.get(found.decode.limited_by, found.decode.limited_by)}"
+        f"{found.batch:,} requests at once{over}: {rate.value:,.0f} tokens/s on {found.devices:,} devices; first"
+        f" token after {format_ns(found.prefill.seconds.value * NS_PER_S)}, then one every {format_ns(step_ns)},"
+        f" limited by {_RULES.get(found.decode.limited_by, found.decode.limited_by)}"
     )

@@ -16,7 +16,7 @@ class PlanChoice(msgspec.Struct, kw_only=True):
         label: The way people write it.
         layout: Keys of `[layout]` that differ from 1 or their default.
         micro_batch: Sequences that a replica processes at once.
-        recompute: Policy of all layers.
+        recompute: Policy of all layers, or how many are computed again.
         devices: How many it needs.
         period_ns: One step.
         ns_per_token_device: Device time of one token: period times devices per token.
@@ -45,6 +45,7 @@ class PlanSearch(msgspec.Struct, kw_only=True):
         divide: Of these, layouts that divide.
         fit: Of these, layouts that fit the memory.
         limit_bytes: The memory that they had to fit.
+        plan: The plan's own layout.
         best: The layout of the shortest step; null where none fits.
         front: Pareto front of time, memory and devices: of each, no other is better in one and as good in the others.
         near: What came closest where nothing fits.
@@ -54,6 +55,7 @@ class PlanSearch(msgspec.Struct, kw_only=True):
     divide: int
     fit: int
     limit_bytes: int
+    plan: PlanChoice
     best: PlanChoice | None
     front: list[PlanChoice]
     near: PlanChoice | None

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
     from longpole.readers.plan_file.keys import PlanKey
 
-POLICIES: Final = ("none", "selective", "full")
+POLICIES: Final = ("none", "selective", "full", "fit")
+"""`fit` is the least recomputation that fits, layer by layer."""
+_OF_LAYERS: Final = POLICIES[:3]
 PEAK_TYPES: Final = ("bf16", "fp16", "fp8", "fp32")
 _MOST_COUNT: Final = 1 << 40
 _SHOWN: Final = 60
@@ -120,7 +122,7 @@ def _of_policies(_key: PlanKey, value: object) -> str:
     if not isinstance(value, dict) or not value:
         return complaint
     for policy, layers in value.items():
-        if policy not in POLICIES or not isinstance(layers, str) or not _LAYERS.fullmatch(layers):
+        if policy not in _OF_LAYERS or not isinstance(layers, str) or not _LAYERS.fullmatch(layers):
             return complaint
     return ""
 

@@ -31,17 +31,32 @@ def render_search(plan: Plan, style: Style) -> list[str]:
     if search.best is None:
         return lines + _nothing_fits(search, style)
     lines.append(_choice_row("", ("step", "dev·µs/tok", "GB", "MFU", "devices")))
-    shown = search.front[:_FRONT_SHOWN]
-    lines += [_choice_line(choice, choice is search.best or choice == search.best, style) for choice in shown]
+    shown = _spread(search.front)
+    lines += [_choice_line(choice, ">" if choice == search.best else " ", style) for choice in shown]
+    if search.plan not in shown:
+        lines.append(_choice_line(search.plan, " ", style))
     if len(search.front) > len(shown):
         lines.append(style.faint(f"    and {len(search.front) - len(shown)} more in the JSON document"))
-    lines += wrap(
-        "> the shortest step; each line is better than every other one in time, memory or devices.",
-        style.width,
-        first="  ",
-        rest="  ",
-    )
-    return lines
+    return lines + wrap(_gain(search), style.width, first="  ", rest="  ")
+
+
+def _spread(front: list[PlanChoice]) -> list[PlanChoice]:
+    """Return the fastest of a front, and some of the rest at even distances, down to the one that needs least."""
+    if len(front) <= _FRONT_SHOWN:
+        return front
+    first = _FRONT_SHOWN // 2
+    rest = front[first:]
+    each = (len(rest) - 1) / (_FRONT_SHOWN - first - 1)
+    return [*front[:first], *(rest[round(place * each)] for place in range(_FRONT_SHOWN - first))]
+
+
+def _gain(search: PlanSearch) -> str:
+    what = "> is the shortest step; of the others each needs less memory or fewer devices"
+    if search.best is None or search.plan == search.best:
+        return f"{what}. The plan's own layout is the fastest."
+    gain = 1 - search.best.period_ns / search.plan.period_ns
+    than = "the plan's own layout" if search.plan.peak_bytes <= search.limit_bytes else "the plan's, which does not fit"
+    return f"{what}. It is {abs(gain):.1%} {'shorter' if gain >= 0 else 'longer'} than {than}."
 
 
 def _nothing_fits(search: PlanSearch, style: Style) -> list[str]:
@@ -63,7 +78,7 @@ def _choice_name(choice: PlanChoice) -> str:
     return " ".join(parts)
 
 
-def _choice_line(choice: PlanChoice, is_best: bool, style: Style) -> str:  # noqa: FBT001 - one of two kinds of line
+def _choice_line(choice: PlanChoice, mark: str, style: Style) -> str:
     figures = (
         format_ns(choice.period_ns),
         f"{choice.ns_per_token_device / 1000:,.1f}",
@@ -71,7 +86,7 @@ def _choice_line(choice: PlanChoice, is_best: bool, style: Style) -> str:  # noq
         f"{100 * choice.share:.1f} %",
         f"{choice.devices:,}",
     )
-    row = _choice_row(escape(_choice_name(choice)), figures, mark=">" if is_best else " ")
+    row = _choice_row(escape(_choice_name(choice)), figures, mark=mark)
     return shorten(row, style.width)
 
 
