@@ -65,7 +65,7 @@ def _model(fit: CollectivesFit, record: CollectivesRecord) -> Model:
     where = record.machine.device or record.machine.backend
     setting = "" if fit.setting == DEFAULT_SETTING else f", {fit.setting}"
     says = f"{record.label}: {fit.kind}, {fit.ranks} ranks, {where}{setting}"
-    return Model(float(fit.alpha_ns or 0), fit.gamma or 0.0, fit.gb_per_s or 0.0, "record", says)
+    return Model(float(fit.alpha_ns or 0), fit.gamma or 0.0, fit.gb_per_s or 0.0, "record", says, fit.error_median)
 
 
 def _doubts(run: Run, models: RecordedModels) -> list[Finding]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longpole.costs import collective_time as costs
+from longpole.costs.collective_time import KINDS, ONCE
 from longpole.hardware.nccl_fits import all_fits, system_of
 from longpole.units import NS_PER_S
 
@@ -16,9 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longpole.settings import Settings
-
-_ROUNDS: Final = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1, "all_to_all": 1}
-_ONCE: Final = ("broadcast", "reduce", "send_recv")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +30,7 @@ class Model:
         rate: In bytes per ns (decimal GB/s).
         source: `fit`, `record` or `shipped`.
         says: Which record or shipped fit, empty for a fit to the run itself.
+        error_share: Median |model / measured - 1| over what it was fitted to, None where not known.
     """
 
     alpha_ns: float
@@ -38,6 +38,7 @@ class Model:
     rate: float
     source: str
     says: str = ""
+    error_share: float | None = None
 
     def parts_ns(self, sizes: NDArray[np.int64]) -> tuple[float, float]:
         """Return what latency and bytes take of operations of these sizes, in ns."""
@@ -77,9 +78,9 @@ def bus_factor(kind: str, n: int | None) -> float | None:
     >>> bus_factor("all_reduce", 16), bus_factor("all_gather", 4), bus_factor("broadcast", 8), bus_factor("barrier", 8)
     (1.875, 0.75, 1.0, None)
     """
-    if kind in _ONCE:
+    if kind in ONCE:
         return 1.0
-    return _ROUNDS[kind] * (n - 1) / n if kind in _ROUNDS and n else None
+    return costs.bus_factor(kind, n) if kind in KINDS and n else None
 
 
 def fit_model(sizes: NDArray[np.int64], transfer_ns: NDArray[np.int64], settings: Settings) -> Model | None:
@@ -121,4 +122,6 @@ def shipped_model(device_name: str, kind: str, n: int) -> Model | None:
     if fit is None:
         return None
     says = f"{system}, {kind}, {n} ranks of one node"
-    return Model(fit.alpha_s * NS_PER_S, fit.gamma_s * NS_PER_S, fit.bytes_per_s / NS_PER_S, "shipped", says)
+    alpha_ns, gamma = round(fit.alpha_s * NS_PER_S, 6), round(fit.gamma_s * NS_PER_S, 9)
+    rate = fit.bytes_per_s / NS_PER_S
+    return Model(alpha_ns, gamma, rate, "shipped", says, fit.error_share)

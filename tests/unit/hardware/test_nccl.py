@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from longpole.costs.collective_time import MODEL_ERROR_SHARE
 from longpole.hardware import nccl
 from longpole.hardware.nccl import Fabric, variants
 from tests.published_tables import read_table
@@ -66,8 +65,8 @@ def test_tree_corrections_are_the_published_ones(constants: dict[tuple[str, str]
     assert list(nccl.TREE_CORRECTION[protocol]) == [float(text) for text in published]
 
 
-def test_within_a_node_the_model_is_off_by_what_is_said_of_it(oracles: Path) -> None:
-    """882 points of all-reduce, all-gather and reduce-scatter: the median error is what every answer states."""
+def test_within_a_node_the_bare_model_is_off_by_a_quarter(oracles: Path) -> None:
+    """882 points of all-reduce, all-gather and reduce-scatter; `costs/collective_time.py` adds what it lacks."""
     errors = []
     for row in read_table(oracles, "nccl_measured_single_node"):
         if row["system"] not in NODES or row["collective"] == "alltoall":
@@ -77,7 +76,7 @@ def test_within_a_node_the_model_is_off_by_what_is_said_of_it(oracles: Path) -> 
         errors.append(abs(predicted_s / measured_s - 1))
 
     assert len(errors) == 882
-    assert median(errors) == pytest.approx(MODEL_ERROR_SHARE, abs=0.01)
+    assert median(errors) == pytest.approx(0.234, abs=0.005)
 
 
 @pytest.mark.parametrize(
