@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.costs.model_types import GATED_ACTIVATIONS, LIKE_LLAMA, MODEL_TYPES, OTHER_STRUCTURE
+from longpole.costs.model_types import GATED_ACTIVATIONS, LIKE_LLAMA, MODEL_TYPES, OTHER_STRUCTURE, UNKNOWN_PARTS
 from longpole.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -226,6 +226,8 @@ def from_config(config: Mapping[str, Any], *, name: str = "") -> Architecture:
         config = {**config, **config["text_config"]}
     _refuse_other_structure(config)
     traits, note = _traits(config)
+    if traits.chunked:
+        config, note = _renamed(config)
     layers = _dimension(config, "num_hidden_layers", "n_layer", "n_layers")
     hidden = _dimension(config, "hidden_size", "n_embd", "d_model")
     heads = _dimension(config, "num_attention_heads", "n_head", "n_heads")
@@ -254,7 +256,7 @@ def from_config(config: Mapping[str, Any], *, name: str = "") -> Architecture:
         experts=_experts(config, traits, hidden),
         predicted_tokens=_optional(config, "num_nextn_predict_layers") or 0,
         norms_per_layer=traits.norms_per_layer,
-        query_key_norm=bool(traits.query_key_norm),
+        query_key_norm=bool(traits.query_key_norm) or _flag(config, "use_qk_norm", otherwise=False),
         query_key_norm_whole=traits.query_key_norm == "whole",
         attention_sinks=traits.attention_sinks,
         note=note,
@@ -283,14 +285,31 @@ def _traits(config: Mapping[str, Any]) -> tuple[ModelType, str]:
     if kind in MODEL_TYPES:
         return MODEL_TYPES[kind], ""
     activation = str(_given(config, "hidden_act", "hidden_activation", "activation_function") or "")
-    if activation in GATED_ACTIVATIONS:
+    parts = sorted(key for key in config if config[key] and any(part in key for part in UNKNOWN_PARTS))
+    if activation in GATED_ACTIVATIONS and not parts:
         return LIKE_LLAMA, f"model_type {kind or 'not given'} is not known; counted as a type like llama"
     known = ", ".join(sorted(MODEL_TYPES))
+    what = f"what {', '.join(parts)} mean to it" if parts else "whether its feed-forward part has a gate"
     msg = (
-        f"model_type {kind or 'not given'} is not known, so that nothing says whether its feed-forward part has a gate."
+        f"model_type {kind or 'not given'} is not known, so that nothing says {what}."
         f" Known: {known}. Or describe the model by its dimensions"
     )
     raise UsageError(msg)
+
+
+def _renamed(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+    """Return a configuration of Llama 4 with the keys that other types have, and what is not as it is there."""
+    width = _dimension(config, "intermediate_size")
+    chunk = _optional(config, "attention_chunk_size")
+    found = {
+        **config,
+        "use_qk_norm": False,  # its norm of queries and keys has no parameters
+        "moe_intermediate_size": width,
+        "intermediate_size": _optional(config, "intermediate_size_mlp") or width,
+        "n_shared_experts": 1,
+        "decoder_sparse_step": _optional(config, "interleave_moe_layer_step") or 1,
+    }
+    return found, f"attention in chunks of {chunk} is counted as if there were none" if chunk else ""
 
 
 def _biases(config: Mapping[str, Any], traits: ModelType) -> Biases:
@@ -302,7 +321,9 @@ def _biases(config: Mapping[str, Any], traits: ModelType) -> Biases:
         return traits.biases
     if not config["attention_bias"]:
         return "none"
-    return "all" if traits.biases == "all" or config.get("mlp_bias") else "attention"
+    if traits.biases == "none":
+        return "all" if config.get("mlp_bias") else "attention"
+    return traits.biases
 
 
 def _head_dim(config: Mapping[str, Any], latent: Latent | None, hidden: int, heads: int) -> int:

@@ -29,6 +29,7 @@ class ModelType:
         router_bias: Whether the router adds a number to each expert's score.
         shared_gate: Whether a gate weighs what the shared experts give.
         attention_sinks: Whether each head has a learned score that nothing is attended for.
+        chunked: Whether attention is in chunks, `intermediate_size` is an expert's, and one expert is shared.
         positions: The key with the number of learned positions, empty for none.
         extra_positions: How many more there are.
     """
@@ -44,6 +45,7 @@ class ModelType:
     router_bias: bool = False
     shared_gate: bool = False
     attention_sinks: bool = False
+    chunked: bool = False
     positions: str = ""
     extra_positions: int = 0
 
@@ -54,10 +56,15 @@ _LIKE_GPT: Final = ModelType(gated=False, biases="all", layer_norm=True, tied=Tr
 MODEL_TYPES: Final[dict[str, ModelType]] = {
     **dict.fromkeys(("llama", "mistral", "mixtral", "ministral", "granite", "phi3", "deepseek_v2"), LIKE_LLAMA),
     **dict.fromkeys(("deepseek_v3", "kimi_k2"), ModelType(router_bias=True)),
-    "qwen2": ModelType(biases="qkv", windows=False),
+    **dict.fromkeys(("llama4_text", "llama4"), ModelType(chunked=True)),
+    **dict.fromkeys(("glm4_moe", "glm4v_moe_text"), ModelType(biases="qkv", router_bias=True)),
+    **dict.fromkeys(
+        ("qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"), ModelType(biases="qkv", windows=False)
+    ),
     "qwen2_moe": ModelType(biases="qkv", windows=False, shared_gate=True),
-    "qwen3": ModelType(query_key_norm="head", windows=False),
-    "qwen3_moe": ModelType(query_key_norm="head", windows=False),
+    **dict.fromkeys(
+        ("qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl_moe_text"), ModelType(query_key_norm="head", windows=False)
+    ),
     "gemma": ModelType(tied=True),
     "gemma2": ModelType(tied=True, norms_per_layer=4, every_other_window=2),
     "gemma3_text": ModelType(tied=True, norms_per_layer=4, query_key_norm="head", every_other_window=6),
@@ -84,3 +91,6 @@ OTHER_STRUCTURE: Final = (
     "moe_latent", "index_topk", "kv_shared_layers", "altup", "per_layer_input", "cross_attention_layers",
 )  # fmt: skip
 """Parts of keys that show layers other than attention and feed-forward: what has them is not counted."""
+
+UNKNOWN_PARTS: Final = ("experts", "lora_rank")
+"""Parts of keys that mean one thing to one type and another to the next: refused of a type that is not known."""

@@ -125,6 +125,75 @@ def test_qwen_2_moe_has_a_shared_expert_with_a_gate() -> None:
     assert parameters(from_config(config)).active / 1e9 == pytest.approx(2.69, abs=0.01)
 
 
+GLM_AIR: Final = {
+    "model_type": "glm4_moe", "hidden_size": 4096, "num_hidden_layers": 46, "num_attention_heads": 96, "head_dim": 128,
+    "num_key_value_heads": 8, "intermediate_size": 10944, "vocab_size": 151552, "n_routed_experts": 128,
+    "n_shared_experts": 1, "num_experts_per_tok": 8, "moe_intermediate_size": 1408, "first_k_dense_replace": 1,
+    "num_nextn_predict_layers": 1, "attention_bias": True, "use_qk_norm": False, "tie_word_embeddings": False,
+}  # fmt: skip
+GLM: Final = {
+    **GLM_AIR, "hidden_size": 5120, "num_hidden_layers": 92, "intermediate_size": 12288, "n_routed_experts": 160,
+    "moe_intermediate_size": 1536, "first_k_dense_replace": 3, "use_qk_norm": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "checkpoint"), [(GLM_AIR, "glm-4.5-air", 110_468_824_832), (GLM, "glm-4.5", 358_337_791_296)]
+)
+def test_glm_checkpoints_have_embedding_and_head_of_the_predicting_module_a_second_time(
+    config: dict[str, Any], name: str, checkpoint: int
+) -> None:
+    model = from_config(config, name=name)
+
+    assert replace(model, predicted_tokens=0) == preset(name)
+    assert parameters(model).total + 2 * model.vocabulary * model.hidden == checkpoint
+
+
+def test_the_two_llama_4_checkpoints_differ_by_what_their_texts_differ_by() -> None:
+    """Both have the same vision part, which is not counted."""
+    scout = {
+        "model_type": "llama4_text", "hidden_size": 5120, "num_hidden_layers": 48, "num_attention_heads": 40,
+        "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 8192, "intermediate_size_mlp": 16384,
+        "vocab_size": 202048, "num_local_experts": 16, "num_experts_per_tok": 1, "interleave_moe_layer_step": 1,
+        "attention_chunk_size": 8192, "use_qk_norm": True, "tie_word_embeddings": False,
+    }  # fmt: skip
+    maverick = {**scout, "num_local_experts": 128, "interleave_moe_layer_step": 2}
+    small, large = (from_config(one, name="llama 4") for one in (scout, maverick))
+
+    assert parameters(large).total - parameters(small).total == 401_583_781_376 - 108_641_793_536
+    assert "chunks of 8192" in small.note
+    assert replace(small, note="", name="llama-4-scout") == preset("llama-4-scout")
+    assert replace(large, note="", name="llama-4-maverick") == preset("llama-4-maverick")
+
+
+def test_of_qwen_2_with_windows_only_the_layers_after_the_first_ones_have_one() -> None:
+    config = {**CONFIGS["qwen2.5-7b"], "use_sliding_window": True, "max_window_layers": 20}
+
+    assert from_config(config).windowed_layers == 8
+    assert from_config(config).window == 131072
+    assert from_config({**config, "max_window_layers": 28}).window == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "biases"),
+    [
+        ({}, (False, False, False)),
+        ({"attention_bias": True}, (False, True, False)),
+        ({"attention_bias": True, "mlp_bias": True}, (True, False, False)),
+        ({"model_type": "qwen2"}, (False, False, True)),
+        ({"model_type": "qwen2", "attention_bias": False}, (False, False, False)),
+        ({"model_type": "starcoder2", "use_bias": False}, (False, False, False)),
+    ],
+)
+def test_biases_are_where_the_configuration_or_else_the_type_says(
+    change: dict[str, Any], biases: tuple[bool, bool, bool]
+) -> None:
+    config = {key: value for key, value in LLAMA.items() if key != "attention_bias"}
+    found = from_config({**config, **change})
+
+    assert (found.biases, found.attention_biases, found.qkv_biases) == biases
+
+
 def test_layers_that_a_list_names_have_no_experts() -> None:
     model = from_config({**CONFIGS["qwen3-30b-a3b"], "mlp_only_layers": [0, 47]})
 
@@ -153,6 +222,7 @@ def test_a_type_that_is_not_known_is_counted_like_llama_where_its_activation_say
     ("change", "what"),
     [
         ({"model_type": "newest", "hidden_act": "gelu"}, "newest is not known.*Known: .*llama"),
+        ({"model_type": "newest", "num_experts": 8}, "newest is not known, so that nothing says what num_experts mean"),
         ({"model_type": "t5", "is_encoder_decoder": True}, "t5 has an encoder and a decoder"),
         ({"model_type": "nemotron_h", "mamba_num_heads": 8}, r"other layers .*mamba_num_heads"),
         ({"layer_types": ["linear_attention", "full_attention"]}, r"other layers .*linear_attention"),

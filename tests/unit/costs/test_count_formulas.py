@@ -42,6 +42,16 @@ def test_a_figure_is_printed_with_the_values_that_it_was_computed_from() -> None
     )
 
 
+def test_queries_that_are_not_compressed_have_a_formula_of_their_own() -> None:
+    lite, whole = (
+        {one.name: one.formula for one in explain_counts(preset(name), 4096)}
+        for name in ("deepseek-v2-lite", "deepseek-v2")
+    )
+
+    assert "q_r" not in lite["queries, keys and values"]
+    assert "q_r" in whole["queries, keys and values"]
+
+
 def test_what_a_model_does_not_have_is_not_explained() -> None:
     dense = {one.name for one in explain_counts(preset("llama-3-8b"), 8192)}
     mixture = {one.name for one in explain_counts(preset("mixtral-8x7b"), 8192)}
