@@ -1,0 +1,205 @@
+"""Published and measured training steps as the step model takes them, from the tables in `tests/oracles`."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from longpole.costs.architecture import Architecture
+from longpole.costs.calibration_fit import MeasuredStep
+from longpole.costs.cluster import cluster_of
+from longpole.costs.collective_time import CollectiveCosts
+from longpole.costs.layout import Layout, Recompute, Work
+from longpole.costs.presets import preset
+from longpole.costs.step import StepTime, step_time
+from longpole.costs.step_traffic import MEGATRON_2021, Software
+from longpole.hardware.devices import find_device
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from longpole.costs.calibration import Calibration
+
+A100 = CollectiveCosts(cluster_of(find_device("A100-SXM4-80GB"), 25e9, 8))  # Selene: one HDR link of 200 Gb/s each
+A100_SHARED = CollectiveCosts(cluster_of(find_device("A100-SXM4-80GB"), 12.5e9, 8))  # vTrain: 800 Gb/s a node
+H100 = CollectiveCosts(cluster_of(find_device("H100-SXM5-80GB"), 50e9, 8))
+B200 = CollectiveCosts(cluster_of(find_device("B200-SXM-180GB"), 50e9, 8))
+B200_SOFTWARE = Software(hides_dp=False, hides_pp=False)  # Megatron-LM as SimuMax ran it
+_PRESETS = {
+    "llama3_70b": "llama-3-70b",
+    "llama3_405b": "llama-3-405b",
+    "deepseekv2": "deepseek-v2",
+    "deepseekv3": "deepseek-v3",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A step with where it ran."""
+
+    step: MeasuredStep
+    costs: CollectiveCosts
+    software: Software
+
+    def predict(self, calibration: Calibration | None = None) -> StepTime:
+        """Return what the model says."""
+        step = self.step
+        return step_time(step.model, self.costs, step.layout, step.work, calibration, self.software)
+
+    def error(self, calibration: Calibration | None = None) -> float:
+        """Return predicted / measured - 1."""
+        return self.predict(calibration).total_s / self.step.step_s - 1.0
+
+
+def mean_error(cases: list[Case], calibration: Calibration | None = None) -> float:
+    """Return the mean |predicted / measured - 1|."""
+    return sum(abs(case.error(calibration)) for case in cases) / len(cases)
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Return the rows of an oracle."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
+def gpt(hidden: int, layers: int, heads: int, sequence: int) -> Architecture:
+    """Return a GPT of the Megatron papers: tied embeddings, learned positions, f = 4h, V = 51,200."""
+    return Architecture(
+        name=f"gpt-{hidden}x{layers}",
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        key_value_heads=heads,
+        head_dim=hidden // heads,
+        feed_forward=4 * hidden,
+        vocabulary=51200,
+        gated=False,
+        tied=True,
+        positions=sequence,
+        biases=True,
+        layer_norm=True,
+    )
+
+
+def _megatron_work(
+    sequence: int, micro_batch: int, global_batch: int, recompute: Recompute = "full", dtype: str = "fp16"
+) -> Work:
+    """Return a batch as Megatron-LM of 2021 computed it: scores in memory, dropout, gradients of 32 bits."""
+    return Work(
+        sequence=sequence,
+        micro_batch=micro_batch,
+        global_batch=global_batch,
+        recompute=recompute,
+        dtype=dtype,
+        flash=False,
+        fused_loss=False,
+        dropout=True,
+    )
+
+
+def sc21(oracles: Path) -> list[Case]:
+    """Table 1 of SC21: the step's time follows from the TFLOP/s that are printed, by its own count."""
+    found = []
+    for row in read_rows(oracles / "megatron_sc21_table1.csv"):
+        hidden, layers, gpus, batch = (int(row[key]) for key in ("hidden", "layers", "gpus", "global_batch"))
+        flops = 96 * batch * 2048 * layers * hidden**2 * (1 + 2048 / (6 * hidden) + 51200 / (16 * layers * hidden))
+        tp, pp = int(row["tp"]), int(row["pp"])
+        vp = layers // pp // int(row["layers_per_virtual_stage"]) if row["layers_per_virtual_stage"] else 1
+        layout = Layout(tp=tp, pp=pp, dp=gpus // tp // pp, vp=vp, schedule="interleaved" if vp > 1 else "1f1b")
+        step = MeasuredStep(
+            model=gpt(hidden, layers, int(row["heads"]), 2048),
+            layout=layout,
+            work=_megatron_work(2048, int(row["micro_batch"]), batch),
+            step_s=flops / (float(row["tflops_per_gpu"]) * 1e12 * gpus),
+            name=row["model"],
+        )
+        found.append(Case(step, A100, MEGATRON_2021))
+    return found
+
+
+def korthikanti(oracles: Path) -> list[Case]:
+    """Table 5 of Korthikanti et al.: full recomputation, and selective with sequence parallelism."""
+    found = []
+    for row in read_rows(oracles / "korthikanti_table3_table5.csv"):
+        vp = int(row["interleave"])
+        ways: tuple[tuple[Recompute, str], ...] = (("full", "full_recompute_s"), ("selective", "present_work_s"))
+        for recompute, column in ways:
+            step = MeasuredStep(
+                model=gpt(int(row["hidden"]), int(row["layers"]), int(row["heads"]), 2048),
+                layout=Layout(
+                    tp=8,
+                    pp=int(row["pp"]),
+                    vp=vp,
+                    schedule="interleaved" if vp > 1 else "1f1b",
+                    sp=recompute == "selective",
+                ),
+                work=_megatron_work(2048, int(row["micro_batch"]), int(row["global_batch"]), recompute),
+                step_s=float(row[column]),
+                name=f"{row['model']} {recompute}",
+            )
+            found.append(Case(step, A100, MEGATRON_2021))
+    return found
+
+
+def vtrain(oracles: Path, which: str) -> list[Case]:
+    """vTrain's measured steps, `single` or `multi` node: full recomputation, nothing overlaps."""
+    found = []
+    for row in read_rows(oracles / f"vtrain_a100_{which}_node.csv"):
+        sequence = int(row["seq_len"])
+        step = MeasuredStep(
+            model=gpt(int(row["hidden"]), int(row["layers"]), int(row["heads"]), sequence),
+            layout=Layout(tp=int(row["tp"]), pp=int(row["pp"]), dp=int(row["dp"])),
+            work=_megatron_work(sequence, int(row["micro_batch"]), int(row["global_batch"])),
+            step_s=float(row["iter_ms"]) / 1e3,
+            name=f"{which} {row['hidden']}x{row['layers']}",
+        )
+        found.append(Case(step, A100_SHARED, MEGATRON_2021))
+    return found
+
+
+def simumax(oracles: Path) -> list[Case]:
+    """SimuMax's measured steps: Megatron-LM on one node of B200, models with few of their layers."""
+    found = []
+    for row in read_rows(oracles / "simumax_b200_v1_2.csv"):
+        model = preset(_PRESETS[row["model"]])
+        if model.experts is not None:
+            model = replace(model, experts=replace(model.experts, first_dense=0))
+        tp, pp, cp, ep = (int(row[key]) for key in ("tp", "pp", "cp", "ep"))
+        dp = int(row["dp"] or 8 // (tp * pp * cp))
+        step = MeasuredStep(
+            model=replace(model, layers=int(row["layers"]), predicted_tokens=0),
+            layout=Layout(tp=tp, pp=pp, dp=dp, ep=ep, cp=cp, sp=tp > 1, zero=1),
+            work=Work(sequence=int(row["seq_len"]), micro_batch=1, global_batch=dp * int(row["micro_batches"])),
+            step_s=float(row["real_ms"]) / 1e3,
+            name=row["case"],
+        )
+        found.append(Case(step, B200, B200_SOFTWARE))
+    return found
+
+
+def mpt(oracles: Path, device: str) -> list[Case]:
+    """llm-foundry's rows of `a100` or `h100` in bfloat16 and fully sharded: FSDP, flash attention."""
+    found = []
+    for row in read_rows(oracles / "llmfoundry_mpt_mfu.csv"):
+        rate = float(row["tok_per_s"] or 0)
+        whole = (row["precision"], row["sharding"]) == ("amp_bf16", "FULL_SHARD")
+        if not row["gpu"].startswith(device) or "40" in row["gpu"] or not rate or not whole:
+            continue
+        gpus, batch, sequence = (int(float(row[key])) for key in ("gpus", "global_batch", "seq_len"))
+        step = MeasuredStep(
+            model=preset(f"mpt-{row['model']}"),
+            layout=Layout(dp=gpus, zero=3),
+            work=Work(
+                sequence=sequence,
+                micro_batch=int(float(row["micro_batch"])),
+                global_batch=batch,
+                recompute="full" if row["act_ckpt"] == "True" else "none",
+                gradient_bytes=2,
+                fused_loss=False,
+            ),
+            step_s=batch * sequence / rate,
+            name=f"{row['model']} {sequence} {gpus}",
+        )
+        found.append(Case(step, A100 if device == "a100" else H100, Software()))
+    return found
