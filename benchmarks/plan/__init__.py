@@ -1,0 +1,1 @@
+"""What a plan says, beside what was measured, and what planning takes."""
