@@ -101,7 +101,7 @@ def test_a_number_of_devices_that_was_not_measured_is_met_as_said(
 
 @pytest.mark.parametrize(
     ("systems", "points", "error"),
-    [(("a100_sxm", "h100_sxm"), 378, 0.15), (("h200_sxm", "b200_sxm", "gb200"), 504, MODEL_ERROR_SHARE)],
+    [(("a100_sxm", "h100_sxm"), 378, 0.17), (("h200_sxm", "b200_sxm", "gb200"), 504, MODEL_ERROR_SHARE)],
 )
 def test_nccls_own_model_is_off_by_what_is_said_of_it(
     oracles: Path, systems: tuple[str, ...], points: int, error: float
@@ -338,7 +338,7 @@ def test_groups_can_be_asked_for_by_number_by_place_and_by_dimension() -> None:
     ("group", "begins"),
     [
         (Group(8), "alpha + gamma*sqrt(S) + S/rate = 1.542e-05 + 9.043e-09*sqrt(1,000,000)"),
-        (Group(16, (8,)), "tree, LL128: 1.3*latency + 6e-9*sqrt(S) + S/rate = 1.3*"),
+        (Group(16, (8,)), "tree, LL128: 1.1*latency + 5e-9*sqrt(S) + S/rate = 1.1*"),
     ],
 )
 def test_an_answer_shows_its_formula_with_values(group: Group, begins: str) -> None:
