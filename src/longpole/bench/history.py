@@ -31,6 +31,7 @@ from longpole.stats.drift import (
     baseline_of,
     find_change_points,
     find_drift,
+    smallest_found,
 )
 from longpole.units import format_count, format_ns
 
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 
 BASELINE_RUNS: Final = 20
 """Of a series that has more: fewer make the spread, and with it the alarms, a matter of luck (bench-io A9)."""
+SEEN_FACTOR: Final = 2.0
+"""No series is called steady where a change of twice the threshold would be overlooked, as no gate says *same* then."""
 _STARTED: Final = ("started", "date", "time")
 _CHANGED_SHOWN: Final = 6
 _STAGES_SHOWN: Final = 5
@@ -141,21 +144,19 @@ def _series(
         drift=drift,
         steps=steps,
         stages=_stages(summaries, baseline, drift, places),
-        verdict=drift.direction
-        if drift is not None
-        else "steady"
-        if isinstance(baseline, HistoryBaseline)
-        else "unknown",
+        verdict=_verdict(baseline, drift, threshold),
         says="",
     )
     found.says = _says(found, threshold)
     return found
 
 
-def _verdict(baseline: HistoryBaseline | Unknown, drift: HistoryDrift | None) -> str:
+def _verdict(baseline: HistoryBaseline | Unknown, drift: HistoryDrift | None, threshold: float) -> str:
     if isinstance(baseline, Unknown):
         return "unknown"
-    return drift.direction if drift is not None else "steady"
+    if drift is not None:
+        return drift.direction
+    return "steady" if baseline.smallest_share <= SEEN_FACTOR * threshold else "unknown"
 
 
 def _run(one: Recorded, summary: Summary | None) -> HistoryRun:
@@ -202,7 +203,12 @@ def _baseline(
         return Unknown(f"{runs}: a baseline of {BASELINE_MIN} and {CONFIRMED_BY} to judge need {needed}", ["more runs"])
     middle, sigma = baseline_of(values[begin : begin + count])
     return HistoryBaseline(
-        first=places[begin], count=count, value_ns=exp(middle), spread_share=exp(sigma) - 1, because=because
+        first=places[begin],
+        count=count,
+        value_ns=exp(middle),
+        spread_share=exp(sigma) - 1,
+        because=because,
+        smallest_share=exp(smallest_found(sigma, count)) - 1,
     )
 
 
@@ -279,6 +285,12 @@ def _says(series: HistorySeries, threshold: float) -> str:
     if isinstance(series.baseline, Unknown):
         return f"{name}: {series.baseline.unknown}"
     level = f"{format_ns(series.baseline.value_ns)} per {series.per}"
+    if series.drift is None and series.verdict == "unknown":
+        apart, seen = 100 * series.baseline.spread_share, 100 * series.baseline.smallest_share
+        return (
+            f"{name}: runs differ by {apart:.0f} %, so that ten of them would show a change of {seen:.0f} % and none of"
+            f" {100 * threshold:g} %. More processes a run (--processes), or a quieter machine (longpole bench doctor)"
+        )
     if series.drift is None:
         return f"{name} stays at its baseline of {level}, to within {100 * threshold:g} %"
     drift = series.drift

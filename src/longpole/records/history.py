@@ -45,6 +45,7 @@ class HistoryBaseline(msgspec.Struct, frozen=True):
         value_ns: Their middle.
         spread_share: Their standard deviation, as a share.
         because: Why it begins there; empty where it is simply the beginning.
+        smallest_share: The smallest lasting change that ten runs behind it would show.
     """
 
     first: int
@@ -52,6 +53,7 @@ class HistoryBaseline(msgspec.Struct, frozen=True):
     value_ns: float
     spread_share: float
     because: str = ""
+    smallest_share: float = 0.0
 
 
 class HistoryDrift(msgspec.Struct, frozen=True):

@@ -29,6 +29,8 @@ CONFIRMED_BY: Final = 5
 """Runs whose median must have moved as well."""
 BASELINE_MIN: Final = 5
 """Runs that a baseline needs for a standard deviation worth the name."""
+FOUND_WITHIN: Final = 10
+"""Runs in which a change should be found that a series is called steady without."""
 SPLIT_CHANCE: Final = 1e-3
 """Of a split where nothing changed, over all places that were tried."""
 SPLIT_SHARE_MIN: Final = 0.02
@@ -86,6 +88,15 @@ def baseline_of(values: Sequence[float]) -> tuple[float, float]:
     # A single spike may triple the deviation; more than twice the robust one is one.
     sigma = min(max(spread, robust), 2 * robust) if robust > 0 else spread
     return middle, max(sigma, _SIGMA_MIN)
+
+
+def smallest_found(sigma: float, n_baseline: int) -> float:
+    """Return the smallest lasting change, as a logarithm, that the sum finds within `FOUND_WITHIN` runs.
+
+    m runs of a change s add up m · (s − allowance), which must pass the limit of 8σ; the threshold's part of the
+    allowance is left out, for it is what one asked not to see.
+    """
+    return sigma / 2 + sigma / n_baseline**0.5 / 2 + LIMIT_SIGMAS * sigma / FOUND_WITHIN
 
 
 def find_drift(values: Sequence[float], n_baseline: int, threshold: float) -> Drift | None:

@@ -11,7 +11,7 @@ import typer
 from longpole.cli import report_options as option
 from longpole.cli.bench.durations import parse_duration_s
 from longpole.cli.documents import DocumentOutput
-from longpole.cli.terminal import COLORS
+from longpole.cli.terminal import COLORS, tell
 from longpole.cli.values import parse_choice, parse_count, parse_if_given, parse_items
 from longpole.cli.verify_options import parse_share
 
@@ -150,6 +150,8 @@ def run(
     if answer.record.extra.get("stopped") == BY_USER:
         raise typer.Exit(INTERRUPTED)
     if answer.record.failure or not answer.spread.units:
+        if quiet:
+            tell(f"longpole: {answer.record.failure or 'no unit counts'}")
         raise typer.Exit(INVALID)
 
 
