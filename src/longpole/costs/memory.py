@@ -168,19 +168,14 @@ def device_memory(
     """
     chosen = optimizer_of(optimizer) if isinstance(optimizer, str) else optimizer
     figures = _figures(model, _divided(layout), work, imbalance)
-    held = held_by_stage(model, layout)
-    makeup = _stage_kinds(model, layout, work)
     micro_batches = work.micro_batches(layout)
-    places = dict(zip(makeup, held, strict=True))
-    parts = {
-        stage: _parts(figures, stage, layout, chosen, parameters_held) for stage, parameters_held in places.items()
-    }
-    return DeviceMemory(
-        stages=tuple(
-            _stage_memory(parts[stage], place, in_flight(layout, place, micro_batches))
-            for place, stage in enumerate(makeup)
-        )
-    )
+    parts: dict[_StageKinds, _Parts] = {}
+    stages = []
+    for place, (makeup, held) in enumerate(figures.stages(layout)):
+        if makeup not in parts:
+            parts[makeup] = _parts(figures, makeup, layout, chosen, held)
+        stages.append(_stage_memory(parts[makeup], place, in_flight(layout, place, micro_batches)))
+    return DeviceMemory(stages=tuple(stages))
 
 
 def layer_activation_bytes(
@@ -232,9 +227,9 @@ def explain_memory(
     memory = device_memory(model, layout, work, optimizer=chosen, imbalance=imbalance)
     shown = memory.worst if stage is None else memory.stages[stage]
     figures = _figures(model, _divided(layout), work, imbalance)
-    makeup = _stage_kinds(model, layout, work)[shown.stage]
+    makeup, held = figures.stages(layout)[shown.stage]
     formula, inputs = in_flight_formula(layout, shown.stage, work.micro_batches(layout))
-    states = state_terms(held_by_stage(model, layout)[shown.stage], layout, work, chosen)
+    states = state_terms(held, layout, work, chosen)
     return (
         *(quantity(name, STATE_BYTES, **values) for name, values in states.items()),
         quantity("micro-batches in flight", formula, **inputs),
@@ -303,6 +298,7 @@ class _Figures:
         self._kept: dict[_Kind, float] = {}
         self._needed: dict[_Kind, float] = {}
         self._standing: dict[_StageKinds, float] = {}
+        self._stages: dict[tuple[object, ...], tuple[tuple[_StageKinds, Held], ...]] = {}
         self.logits_bytes = logits_term(model, layout, work).bytes
         self.head_bytes = head_backward_term(model, layout, work).bytes
         self.outer_bytes = {
@@ -310,6 +306,14 @@ class _Figures:
             for first in (False, True)
             for last in (False, True)
         }
+
+    def stages(self, layout: Layout) -> tuple[tuple[_StageKinds, Held], ...]:
+        """Return what each stage of a layout is made of, and the parameters that it holds."""
+        key = (layout.pp, layout.vp, layout.schedule, layout.chunk_layers)
+        if key not in self._stages:
+            makeup, held = _stage_kinds(self.model, layout, self.work), held_by_stage(self.model, layout)
+            self._stages[key] = tuple(zip(makeup, held, strict=True))
+        return self._stages[key]
 
     def terms_of_layer(self, kind: _Kind) -> list[Term]:
         """Return what is kept of a layer."""
