@@ -1,0 +1,1 @@
+"""How good the times of collectives are, against measured points."""
