@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from longpole.records.audit import SCHEMA as AUDIT_SCHEMA
+from longpole.records.audit import Audit
 from longpole.records.bench_collectives import SCHEMA as COLLECTIVES_SCHEMA
 from longpole.records.bench_collectives import CollectivesRecord
 from longpole.records.bench_io import SCHEMA as IO_SCHEMA
@@ -21,6 +23,7 @@ from longpole.records.doctor import Doctor
 from longpole.records.run_record import SCHEMA as RECORD_SCHEMA
 from longpole.records.run_record import RunRecord
 from longpole.report.balance import balance_schema
+from longpole.report.buckets import buckets_schema
 from longpole.report.candidates import candidates_schema
 from longpole.report.compare import compare_schema
 from longpole.report.declared_ledger import ledger_schema
@@ -31,9 +34,11 @@ from longpole.report.history import history_schema
 from longpole.report.journal import journal_schema
 from longpole.report.json import report_schema
 from longpole.report.operations import operations_schema
+from longpole.report.plan import plan_schema
 from longpole.report.scaling import scaling_schema
 from longpole.report.schema_of import document_schema
 from longpole.report.text import render_text
+from longpole.report.text.audit import render_audit
 from longpole.report.text.balance import render_balance
 from longpole.report.text.bench_collectives import render_collectives
 from longpole.report.text.declared_ledger import render_declared_ledger
@@ -43,6 +48,7 @@ from longpole.report.text.verify import render_verify
 from longpole.report.text.whatif import render_whatif
 from longpole.report.verify import verify_schema
 from longpole.report.whatif import whatif_schema
+from tests.audit_samples import SAMPLES as AUDIT_SAMPLES
 from tests.balance_samples import SAMPLES as BALANCE_SAMPLES
 from tests.collective_samples import SAMPLES as COLLECTIVE_SAMPLES
 from tests.gate_samples import SAMPLES as GATE_SAMPLES
@@ -92,10 +98,16 @@ def generated_files() -> dict[Path, bytes]:
         GOLDEN / f"balance-{name}.txt": render_balance(build(), width=80, color=False).encode()
         for name, build in BALANCE_SAMPLES.items()
     }
+    pages |= {
+        GOLDEN / f"audit-{name}.txt": render_audit(build(), width=80, color=False).encode()
+        for name, build in AUDIT_SAMPLES.items()
+    }
     schemas = {
+        "audit": document_schema(Audit, AUDIT_SCHEMA),
         "balance": balance_schema(),
         "bench-collectives": document_schema(CollectivesRecord, COLLECTIVES_SCHEMA),
         "bench-io": document_schema(BenchIo, IO_SCHEMA),
+        "buckets": buckets_schema(),
         "calibration": document_schema(Calibration, CALIBRATION_SCHEMA),
         "candidates": candidates_schema(),
         "compare": compare_schema(),
@@ -106,6 +118,7 @@ def generated_files() -> dict[Path, bytes]:
         "journal": journal_schema(),
         "ledger": ledger_schema(),
         "operations": operations_schema(),
+        "plan": plan_schema(),
         "record": document_schema(RunRecord, RECORD_SCHEMA),
         "report": report_schema(),
         "scaling": scaling_schema(),

@@ -79,6 +79,18 @@ def ledger() -> None:
     _print("ledger")
 
 
+@schema_app.command("audit", epilog="Example: longpole schema audit > audit.schema.json")
+def audit() -> None:
+    """Print the JSON Schema of `longpole audit --json`."""
+    _print("audit")
+
+
+@schema_app.command("buckets", epilog="Example: longpole schema buckets > buckets.schema.json")
+def buckets() -> None:
+    """Print the JSON Schema of `longpole buckets --json`."""
+    _print("buckets")
+
+
 @schema_app.command("balance", epilog="Example: longpole schema balance > balance.schema.json")
 def balance() -> None:
     """Print the JSON Schema of `longpole balance --json`."""
@@ -95,6 +107,12 @@ def candidates() -> None:
 def verify() -> None:
     """Print the JSON Schema of `longpole verify --json`."""
     _print("verify")
+
+
+@schema_app.command("plan", epilog="Example: longpole schema plan > plan.schema.json")
+def plan() -> None:
+    """Print the JSON Schema of `longpole plan --json`."""
+    _print("plan")
 
 
 @schema_app.command("whatif", epilog="Example: longpole schema whatif > whatif.schema.json")

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from longpole.costs.collective_time import CollectiveCosts
     from longpole.costs.layout import Layout, Work
-    from longpole.costs.memory import DeviceMemory
     from longpole.pipeline.plan_config import Planned
 
 _MOST: Final = 1 << 16  # sequences of a micro-batch
@@ -48,20 +47,14 @@ class _Saving:
     optimizer: str
     free: str = ""
 
-    def memory(self, planned: Planned, micro_batch: int) -> DeviceMemory:
-        """Return what is needed at a micro-batch."""
-        work = self.at(micro_batch)
-        return device_memory(planned.model, self.layout, work, optimizer=self.optimizer)
-
-    def at(self, micro_batch: int) -> Work:
-        """Return the work at a micro-batch; the global batch stays a multiple of it for memory's sake."""
-        replicas = self.layout.dp * micro_batch
-        whole = max(self.work.global_batch // replicas, 1) * replicas
+    def many(self, micro_batch: int, micro_batches: int) -> Work:
+        """Return the work with so many micro-batches, whatever the global batch."""
+        whole = self.layout.dp * micro_batch * micro_batches
         return replace(self.work, micro_batch=micro_batch, global_batch=whole)
 
-    def needed_bytes(self, planned: Planned, micro_batch: int) -> float:
+    def needed_bytes(self, planned: Planned, work: Work) -> float:
         """Return peak and margin, the free part left out."""
-        memory = self.memory(planned, micro_batch)
+        memory = device_memory(planned.model, self.layout, work, optimizer=self.optimizer)
         if not self.free:
             return memory.needed_bytes
         factor = 1.0 if self.free == "buffers" else 1.0 + MARGIN_SHARE
@@ -127,11 +120,10 @@ def _bounds(planned: Planned) -> Iterator[_Saving]:
 
 
 def _row(planned: Planned, saving: _Saving, costs: CollectiveCosts) -> PlanSaving:
-    own = planned.work.micro_batch
     before = device_memory(planned.model, planned.layout, planned.work, optimizer=planned.optimizer).needed_bytes
-    saves = before - saving.needed_bytes(planned, own)
+    saves = before - saving.needed_bytes(planned, saving.work)
     most = _largest_fitting(planned, saving)
-    fastest = _fastest(planned, saving, most, costs)
+    fastest = _fastest(planned, saving, costs)
     if fastest is None:
         why = _NOT_DIVIDING if most else _NOTHING_FITS
         return PlanSaving(
@@ -164,29 +156,34 @@ def _against(row: PlanSaving, base: PlanSaving) -> PlanSaving:
 
 def _largest_fitting(planned: Planned, saving: _Saving) -> int:
     """Return the largest micro-batch that fits, 0 for none: doubled until it does not, then halved in."""
-    limit = planned.limit_bytes
-    if saving.needed_bytes(planned, 1) > limit:
+    micro_batches = planned.work.micro_batches(planned.layout)
+
+    def fits(micro_batch: int) -> bool:
+        return saving.needed_bytes(planned, saving.many(micro_batch, micro_batches)) <= planned.limit_bytes
+
+    if not fits(1):
         return 0
     low, high = 1, 2
-    while high <= _MOST and saving.needed_bytes(planned, high) <= limit:
+    while high <= _MOST and fits(high):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if saving.needed_bytes(planned, middle) <= limit else (low, middle)
+        low, high = (middle, high) if fits(middle) else (low, middle)
     return low
 
 
-def _fastest(planned: Planned, saving: _Saving, most: int, costs: CollectiveCosts) -> Candidate | None:
+def _fastest(planned: Planned, saving: _Saving, costs: CollectiveCosts) -> Candidate | None:
     """Return the micro-batch of the shortest step, of those that fit and divide the sequences of a replica."""
     of_replica = planned.work.global_batch // saving.layout.dp
     works = [
         replace(saving.work, micro_batch=micro_batch)
-        for micro_batch in range(1, min(most, of_replica) + 1)
+        for micro_batch in range(1, of_replica + 1)
         if of_replica % micro_batch == 0
     ]
     tried = [
         timed(planned, Candidate(saving.layout, work, 0.0), costs)
         for work in works
         if not complaints(planned.model, saving.layout, work)
+        and saving.needed_bytes(planned, work) <= planned.limit_bytes
     ]
     return min(tried, key=Candidate.key, default=None)

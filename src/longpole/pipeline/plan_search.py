@@ -36,6 +36,7 @@ _CHUNKS: Final = (1, 2, 4)
 _POLICIES: Final = ("none", "selective", "full", "fit")
 _ZERO: Final = (1, 3)
 _TOLD_EVERY: Final = 8
+_WRITTEN: Final = ("tp", "pp", "dp", "cp", "ep", "etp", "vp", "sp", "zero", "schedule")
 _ESTIMATE_ERROR: Final = 0.03
 """How much shorter than its estimate a simulated step may be; tests hold it against simulations."""
 _SQUEEZED_MOST: Final = 40
@@ -291,17 +292,11 @@ def _policy_text(work: Work) -> str:
 
 def _choice(planned: Planned, one: Candidate) -> PlanChoice:
     layout, work = one.layout, one.work
-    default = Layout()
     flops = planned.flops_per_token()
     peak = planned.cluster.device.peak(work.dtype)
-    differing = {
-        name: getattr(layout, name)
-        for name in ("tp", "pp", "dp", "cp", "ep", "etp", "vp", "sp", "zero", "schedule")
-        if getattr(layout, name) != getattr(default, name)
-    }
     return PlanChoice(
         label=layout.label(),
-        layout=differing,
+        layout={name: getattr(layout, name) for name in _WRITTEN},
         micro_batch=work.micro_batch,
         recompute=_policy_text(work),
         devices=layout.world,

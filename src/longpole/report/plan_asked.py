@@ -14,7 +14,7 @@ class PlanChoice(msgspec.Struct, kw_only=True):
 
     Attributes:
         label: The way people write it.
-        layout: Keys of `[layout]` that differ from 1 or their default.
+        layout: Keys of `[layout]`, as a plan would have them.
         micro_batch: Sequences that a replica processes at once.
         recompute: Policy of all layers, or how many are computed again.
         devices: How many it needs.
@@ -69,7 +69,8 @@ class PlanSaving(msgspec.Struct, kw_only=True):
         how: `none of it` (a bound: as if it took nothing), or the change that saves it.
         saves_bytes: On the worst stage, at the plan's micro-batch.
         micro_batch: The fastest micro-batch of those that then fit and divide the global batch.
-        fits_at_most: The largest micro-batch that then fits, dividing or not; 0 where none does.
+        fits_at_most: The largest micro-batch that then fits with as many micro-batches as the plan has, dividing or
+            not; 0 where none does.
         period_ns: A step at `micro_batch`.
         ns_per_token: Time of one token there.
         change_share: Of the time of one token, against the plan as it is; negative is faster.

@@ -213,7 +213,7 @@ def _read_bytes(path: str) -> bytes:
 
 def _refusal(path: str, mistakes: Sequence[str]) -> UsageError:
     if len(mistakes) == 1:
-        return UsageError(f"{path}: {mistakes[0]}. {HINT}")
+        return UsageError(f"{path}: {mistakes[0]}{'' if mistakes[0].endswith('?') else '.'} {HINT}")
     lines = [f"{path}: {len(mistakes)} mistakes:", *(f"  {mistake}" for mistake in mistakes[:_LISTED])]
     lines += [f"  and {len(mistakes) - _LISTED} more"] if len(mistakes) > _LISTED else []
     return UsageError("\n".join([*lines, HINT]))
