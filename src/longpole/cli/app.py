@@ -6,9 +6,13 @@ from typing import Annotated, Final
 
 import typer
 
+from longpole.cli.audit import EXAMPLES as AUDIT_EXAMPLES
+from longpole.cli.audit import audit
 from longpole.cli.balance import EXAMPLES as BALANCE_EXAMPLES
 from longpole.cli.balance import balance
 from longpole.cli.bench.app import bench_app
+from longpole.cli.buckets import EXAMPLES as BUCKETS_EXAMPLES
+from longpole.cli.buckets import buckets
 from longpole.cli.cache import cache_app
 from longpole.cli.candidates import EXAMPLES as CANDIDATES_EXAMPLES
 from longpole.cli.candidates import candidates
@@ -71,7 +75,9 @@ app.add_typer(journal_app, name="journal")
 app.command("verify", epilog=VERIFY_EXAMPLES, short_help="Say whether a change did what it should.")(verify)
 app.command("ledger", epilog=LEDGER_EXAMPLES, short_help="Say what declared I/O costs a unit of work.")(ledger)
 app.command("plan", cls=ExplainsAll, epilog=PLAN_EXAMPLES, short_help="Say what a layout needs and takes.")(plan)
+app.command("audit", epilog=AUDIT_EXAMPLES, short_help="Say which claims contradict which.")(audit)
 app.command("balance", epilog=BALANCE_EXAMPLES, short_help="Divide sequences evenly over ranks.")(balance)
+app.command("buckets", epilog=BUCKETS_EXAMPLES, short_help="Say which bucket cap hides most.")(buckets)
 app.add_typer(bench_app, name="bench")
 app.add_typer(cache_app, name="cache")
 app.add_typer(schema_app, name="schema")

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.costs.claims.algebra import Term
 from longpole.costs.claims.evaluate import evaluate_all
-from longpole.costs.claims.figures import CUT, LEVELS
+from longpole.costs.claims.figures import LEVELS
 from longpole.costs.claims.words import times
 from longpole.records.audit import AuditAcross
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from longpole.costs.claims.evaluate import Evaluation
     from longpole.costs.claims.figures import Figure
@@ -24,10 +24,18 @@ _EXCHANGED: Final = ("mfu", "hfu", "tok_s_gpu", "tok_s", "step_s", "flops_gpu")
 _SUPERLINEAR: Final = 1.05
 
 
-def across(statements: Sequence[Statement], evaluations: Sequence[Evaluation]) -> list[AuditAcross]:
-    """Return what rows of one model on the same devices say of each other."""
+def across(
+    statements: Sequence[Statement], evaluations: Sequence[Evaluation], exchanged: Collection[int] = ()
+) -> list[AuditAcross]:
+    """Return what rows of one model on the same devices say of each other.
+
+    Args:
+        statements: The rows.
+        evaluations: What came of each.
+        exchanged: Rows whose figures are known to be exchanged; they are left out.
+    """
     found = []
-    numbers = range(len(statements))
+    numbers = [number for number in range(len(statements)) if number not in exchanged]
     pairs = [(one, other) for one in numbers for other in numbers if one < other][:_PAIRS_MOST]
     for one, other in pairs:
         if _is_same_run(statements[one], statements[other]):
@@ -116,5 +124,3 @@ def swapped(one: Statement, other: Statement) -> str | None:
             return name
     return None
 
-
-__all__ = ["CUT", "across", "swapped"]

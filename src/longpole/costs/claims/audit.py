@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from longpole.costs.claims.across import across, swapped
 from longpole.costs.claims.evaluate import Evaluation, evaluate_all
@@ -31,6 +32,8 @@ from longpole.records.audit import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from longpole.costs.claims.statement import Claims, Statement
 
 _ORDER: Final = ("impossible", "contradicts", "implausible", "holds_under", "holds")
@@ -39,19 +42,24 @@ _OF_STATUS: Final[dict[str, Verdict]] = {
 }  # fmt: skip
 
 
-def audit(claims: Claims, *, version: str = "") -> Audit:
+def audit(claims: Claims, *, version: str = "", progress: Callable[[str, int, int], None] | None = None) -> Audit:
     """Hold claims against each other.
 
     Args:
         claims: What a file states.
         version: Of the package.
+        progress: Hears (what is done, statements done, statements in all).
     """
-    evaluated = [evaluate_all(statement) for statement in claims.statements]
-    judged = [
-        _judge(statement, best, same) for statement, (best, same) in zip(claims.statements, evaluated, strict=True)
-    ]
+    evaluated, judged = [], []
+    for number, statement in enumerate(claims.statements):
+        if progress is not None:
+            progress("auditing", number, len(claims.statements))
+        best, same = evaluate_all(statement)
+        evaluated.append(best)
+        judged.append(_judge(statement, best, same))
     judged = _exchange(claims.statements, judged)
-    between = across(claims.statements, [best for best, _ in evaluated])
+    exchanged = {number for number, one in enumerate(judged) if one.qualifier == "wording"}
+    between = across(claims.statements, evaluated, exchanged)
     verdict = _worst([*(one.verdict for one in judged), *(_OF_STATUS.get(one.status, "consistent") for one in between)])
     return Audit(
         schema=SCHEMA,
@@ -187,10 +195,8 @@ def _exchange(statements: tuple[Statement, ...], judged: list[AuditStatement]) -
 
 
 def _reworded(one: AuditStatement, says: str) -> AuditStatement:
-    import msgspec
-
     return msgspec.structs.replace(
-        one, verdict="consistent_under", qualifier="wording", readings=[says], says=f"the figures hold; {says}"
+        one, verdict="consistent_under", qualifier="wording", readings=[says], says=f"the figures hold; {says}", explanations=[]
     )
 
 
@@ -206,5 +212,3 @@ def _says_of_all(judged: list[AuditStatement], between: list[AuditAcross], verdi
     del verdict
     return says
 
-
-__all__ = ["audit", "replace"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from longpole.costs.claims.algebra import Term
 from longpole.costs.claims.figures import CUT
-from longpole.costs.claims.readings import dtype_of
+from longpole.costs.claims.readings import SPLIT_TEXT, dtype_of
 
 if TYPE_CHECKING:
     from longpole.costs.claims.algebra import Solution
@@ -275,7 +275,7 @@ def _division(statement: Statement, solution: Solution) -> list[Breach]:
             says = f"{_TITLES[name]} would have to be {value:.4g}, which is no whole number: what is stated does not divide"
             found.append(Breach(code=_CODES[name], severity="contradicts", says=says, fields=tuple(term.powers)))
     tp, heads = solution.value("tp"), statement.count("heads") or (statement.model.heads if statement.model else None)
-    if tp and heads and heads % round(tp):
+    if tp and "tp" in statement.figures and statement.figures["tp"].text != SPLIT_TEXT and heads and heads % round(tp):
         says = f"TP {round(tp)} does not divide {heads} heads"
         found.append(Breach(code="R1", severity="contradicts", says=says, fields=("tp", "heads")))
     found += _experts(statement, solution)

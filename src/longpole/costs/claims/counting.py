@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Final
 from longpole.costs.claims.algebra import Relation
 from longpole.costs.claims.figures import LEVELS, Figure
 from longpole.costs.claims.models import described
-from longpole.costs.flops import CONVENTIONS, convention_of, counts, hardware_flops_per_token
+from longpole.costs.conventions import CONVENTIONS, convention_of
+from longpole.costs.flops import counts, hardware_flops_per_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from longpole.costs.architecture import Architecture
     from longpole.costs.claims.statement import Statement
-    from longpole.costs.flops import Convention, Counts
+    from longpole.costs.conventions import Convention
+    from longpole.costs.flops import Counts
 
 MODEL, DEVICE = "flops_token", "hw_flops_token"
 _ORDER: Final = ("mcore", "palm", "6n", "titan", "korthikanti", "maxtext", "maxtext_2024")
@@ -28,6 +30,7 @@ _HARDWARE: Final = ("sc21_hw", "selective_hw", "palm_hw")
 # is not counted below.
 _ATTENTION_MOST: Final = 0.35
 _EMBEDDING_MOST: Final = 0.15
+_OPEN_COST: Final = 2
 _WIDTH_TO_DEPTH: Final = 100.0  # hidden size by layers; models lie between 40 and 200
 _WIDTH_DOUBT: Final = 0.6
 _FULL_REMATERIALISATION: Final = 4 / 3  # one more forward pass on top of one forward and two of backward
@@ -97,7 +100,7 @@ def _of_device(statement: Statement, model: Architecture | None) -> list[Countin
     if model is not None and sequence is not None:
         if recompute != "none":
             found += [_counted(statement, model, sequence, CONVENTIONS[name], DEVICE) for name in _HARDWARE]
-        found += [_again(statement, one) for one in _of_model(statement, model)[: len(_ORDER)]]
+        found += [_again(one) for one in _of_model(statement, model)[: len(_ORDER)]]
         if recompute in ("none", "selective", "full"):
             flops = hardware_flops_per_token(model, sequence, recompute, flash=True)  # type: ignore[arg-type]
             says = f"fused attention, {recompute} recomputation"
@@ -110,8 +113,12 @@ def _of_device(statement: Statement, model: Architecture | None) -> list[Countin
     if name := _parameter_field(statement):
         found += [_multiple(name, 8.0, "8n", "8 FLOPs for each parameter: the forward pass twice", DEVICE)]
         found += [_multiple(name, 6.0, "6n", "6 FLOPs for each parameter", DEVICE)]
-    if recompute in ("", "partial", "selective"):
-        found += [_between(one) for one in _of_model(statement, model)[:2] if one.figures]
+    if MODEL in statement.figures:
+        relation = Relation("R4", DEVICE, (MODEL,), (), "FLOPs of a token as stated, computed forward twice", "4/3", 4 / 3)
+        found = [Counting(name="4/3 of it", says="every layer computed twice", relation=relation)]
+    found += [_again(one) for one in _of_model(statement, model) if one.cost == _OPEN_COST and one.figures]
+    if recompute != "none":
+        found += [_between(one) for one in _of_model(statement, model) if one.figures][:2]
     return found
 
 
@@ -183,12 +190,11 @@ def _open(statement: Statement, model: Architecture | None, sequence: int | None
     high = tuple(6.0 * end * (1 + most) for end in parameters.high)
     figure = Figure(f"6N, {-100 * _EMBEDDING_MOST:.0f} % to +{100 * most:.0f} %", 6.0 * parameters.value, low, high)  # type: ignore[arg-type]
     says = "6N, give or take attention and an embedding that is not counted, whose dimensions are not stated"
-    return _given("6n (attention open)", says, figure, MODEL, cost=2)
+    return _given("6n (attention open)", says, figure, MODEL, cost=_OPEN_COST)
 
 
-def _again(statement: Statement, counting: Counting) -> Counting:
+def _again(counting: Counting) -> Counting:
     """Count hardware FLOPs as model FLOPs: nothing is computed again."""
-    del statement
     figure = next(iter((counting.figures or {}).values()))
     return _given(counting.name, counting.says, figure, DEVICE, cost=1)
 

@@ -116,6 +116,8 @@ def _under_all(reading: Reading) -> list[Evaluation]:
     of_model, of_device = countings(reading.statement)
     if not {"hfu", "hw_flops_gpu"} & reading.statement.figures.keys():
         of_device = [NONE]
+    elif any("hardware FLOPs" in says for says in reading.says):
+        of_device = [one for one in of_device if one.cost == 0 and one.name]
     return [evaluate(reading, counting, device) for counting in of_model for device in of_device]
 
 

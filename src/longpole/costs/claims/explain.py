@@ -31,7 +31,10 @@ SHOWN: Final = 4
 _PAIRS_MOST: Final = 20_000
 _GIB: Final = 1.073741824
 _LEAST_SHARE: Final = 0.005  # a utilisation below it explains nothing
+_SAME_PEAK: Final = 0.002
+_MODELS_APART: Final = 4.0  # nobody takes a model for one of four times its size
 _TIMES: Final = ("step_s", "ideal_step_s", "comm_s", "time_s", "baseline_step_s", "gpu_s")
+_TWO_IN_ONE: Final = ("MI250X", "TPUv4", "TPUv5p")  # frameworks see dies, slice names count cores
 _SIZES: Final = ("message", "comm_bytes", "memory", "weights")
 _RATES: Final = ("link", "algbw", "busbw", "memory_rate")
 
@@ -46,6 +49,7 @@ class Slip:
         says: How it is to be read, as in "tokens/s is per device".
         cost: How far-fetched it is.
         figure: What it then is, where its own rounding falls away.
+        alone: Whether it explains by itself or not at all: among many devices, one nearly always fits.
     """
 
     field: str
@@ -53,6 +57,7 @@ class Slip:
     says: str
     cost: int
     figure: Figure | None = None
+    alone: bool = False
 
     def apply(self, figures: Mapping[str, Figure]) -> dict[str, Figure]:
         """Return the figures as they would be."""
@@ -118,7 +123,7 @@ def _search(
 def _pairs(slips: Sequence[Slip]) -> Iterable[tuple[Slip, Slip]]:
     number = 0
     for one, other in combinations(slips, 2):
-        if one.field != other.field and number < _PAIRS_MOST:
+        if one.field != other.field and not (one.alone or other.alone) and number < _PAIRS_MOST:
             number += 1
             yield one, other
 
@@ -227,7 +232,7 @@ def _of_time(evaluation, value):  # type: ignore[no-untyped-def]
     for name in ("gpu_s", "time_s"):
         if nodes and name in evaluation.figures:
             other = "the time of one device, not of all" if name == "gpu_s" else "device time of all, not the time"
-            yield _slip(name, nodes if name == "gpu_s" else 1 / nodes, f"the {_what(name)} is {other}")
+            yield _slip(name, nodes if name == "gpu_s" else 1 / nodes, f"the {_what(name)} is {other}", 2)
 
 
 def _of_rate(evaluation, value):  # type: ignore[no-untyped-def]
@@ -289,11 +294,11 @@ def _of_share(evaluation, value):  # type: ignore[no-untyped-def]
         if devices and devices > 1:
             yield _slip(name, 1 / devices, f"{title} was taken against the peak of one device, not of {devices:g}")
             yield _slip(name, devices, f"{title} was taken for one device's tokens against the peak of {devices:g}", 2)
-        yield _slip(name, 100.0, f"{title} is a fraction, not a percentage")
-        yield _slip(name, 0.01, f"{title} is a percentage, not a fraction")
+        if "%" not in evaluation.figures[name].text:
+            yield _slip(name, 100.0, f"{title} is a fraction, not a percentage")
+            yield _slip(name, 0.01, f"{title} is a percentage, not a fraction")
         yield from _counted_often(name, title, value)
         yield _slip(name, 2.0, f"{title} was taken against the sparse peak, twice the dense one")
-        yield _slip(name, 0.5, f"{title} was taken against half of the peak", 2)
         yield _slip(name, 3.0, f"{title} counts the forward pass only", 2)
         if name == "mfu":
             yield _slip(name, 0.75, "it is HFU with full recomputation (4/3 of MFU), not MFU")
@@ -333,12 +338,13 @@ def _of_peak(evaluation, value):  # type: ignore[no-untyped-def]
         return
     peak = evaluation.figures["peak"].value
     devices = value("gpus")
-    yield _slip("peak", 0.5, "the peak is the sparse figure, twice the dense one")
-    yield _slip("peak", 2.0, "utilisation was taken against the sparse peak, twice the dense one")
-    yield _slip("peak", 1e3, "the peak is off by a prefix (1000)", 2)
-    yield _slip("peak", 1e-3, "the peak is off by a prefix (1000)", 2)
-    if devices and devices > 1:
-        yield _slip("peak", 1 / devices, "the peak is that of all devices, not of one")
+    if not _is_dense_peak(peak):
+        yield _slip("peak", 0.5, "the peak is the sparse figure, twice the dense one")
+        yield _slip("peak", 2.0, "the peak is half of the dense one")
+        yield _slip("peak", 1e3, "the peak is off by a prefix (1000)", 2)
+        yield _slip("peak", 1e-3, "the peak is off by a prefix (1000)", 2)
+        if devices and devices > 1:
+            yield _slip("peak", 1 / devices, "the peak is that of all devices, not of one")
     device = evaluation.reading.statement.device
     if device is not None:
         for dtype, other in device.peak_flops.items():
@@ -348,7 +354,14 @@ def _of_peak(evaluation, value):  # type: ignore[no-untyped-def]
             if dtype in part.peak_flops:
                 other = part.peak_flops[dtype]
                 says = f"the peak is that of {part.name} ({other / 1e12:g} TFLOP/s)"
-                yield Slip(field="peak", factor=other / peak, says=says, cost=3, figure=Figure.exactly(other))
+                figure = Figure.exactly(other)
+                yield Slip(field="peak", factor=other / peak, says=says, cost=3, figure=figure, alone=True)
+
+
+def _is_dense_peak(peak: float) -> bool:
+    """Tell whether a device of the table has it for 16-bit numbers."""
+    peaks = (part.peak_flops.get(dtype) for part in all_devices() for dtype in ("bf16", "fp16"))
+    return any(other is not None and abs(peak / other - 1) < _SAME_PEAK for other in peaks)
 
 
 def _of_model(evaluation, value):  # type: ignore[no-untyped-def]
@@ -370,11 +383,9 @@ def _of_model(evaluation, value):  # type: ignore[no-untyped-def]
         yield _slip(name, 4 / 3, "FLOPs count full recomputation (4/3)")
         yield _slip(name, 2.0, "FLOPs count a multiply-add twice too often", 3)
     if key in figures:
-        yield _slip(key, 1e3, "the parameters are in billions, not millions", 2)
-        yield _slip(key, 1e-3, "the parameters are in millions, not billions", 2)
         for size in SIZES_B:
             factor = size * 1e9 / figures[key].value
-            if abs(math.log(factor)) > 0.1:
+            if 0.1 < abs(math.log(factor)) < math.log(_MODELS_APART):
                 says = f"the model has {_size(size)} parameters"
                 yield Slip(field=key, factor=factor, says=says, cost=3, figure=Figure.exactly(size * 1e9))
     del value
@@ -444,14 +455,12 @@ def _of_bytes(evaluation, value):  # type: ignore[no-untyped-def]
 def _of_devices(evaluation, value):  # type: ignore[no-untyped-def]
     figures = evaluation.figures
     per_node = value("gpus_per_node") or 8.0
+    device = evaluation.reading.statement.device
     if "gpus" in figures:
         yield _slip("gpus", per_node, f"the devices are nodes of {per_node:g}", 2)
-        yield _slip("gpus", 2.0, "each device counts as two", 3)
-        yield _slip("gpus", 0.5, "two devices count as one (or cores as devices)", 3)
-    for key, other in (("dp", "cp"), ("dp", "tp"), ("dp", "pp"), ("tp", "cp")):
-        degree = value(other)
-        if key in figures and degree and degree > 1:
-            yield _slip(key, 1 / degree, f"{key.upper()} counts the {other.upper()} ranks already", 2)
+        if device is not None and device.name in _TWO_IN_ONE:
+            yield _slip("gpus", 0.5, f"each {device.name} counts as two devices")
+            yield _slip("gpus", 2.0, f"two halves of a {device.name} count as one device")
     if "speedup" in figures:
         speedup = figures["speedup"].value
         if 0 < speedup < 1:

@@ -116,22 +116,22 @@ FIELDS: Final[dict[str, Field]] = {
         _field("time_s_token", "time", "time of a token", f"days_per_t={_DAY / 1e12} days_per_trillion={_DAY / 1e12}"
                f" days_per_trillion_tokens={_DAY / 1e12} days_per_1e12_tokens={_DAY / 1e12}"),
         # Rates
-        _field("tok_s", "token_rate", "tokens/s of all devices", "tokens_s tokens_per_s tokens_per_second tok_per_s"
+        _field("tok_s", "token_rate", "throughput", "tokens_s tokens_per_s tokens_per_second tok_per_s"
                f" throughput tps tokens_day={1 / _DAY} tokens_per_day={1 / _DAY} total_tok_s global_tok_s"
                " tokens_per_sec"),
-        _field("tok_s_gpu", "token_rate", "tokens/s of a device", "tok_s_per_gpu tok_per_s_per_gpu tokens_s_gpu"
+        _field("tok_s_gpu", "token_rate", "throughput of a device", "tok_s_per_gpu tok_per_s_per_gpu tokens_s_gpu"
                " tokens_per_s_per_gpu tps_per_gpu tokens_per_s_per_device tokens_per_second_per_gpu tgs"
                " tokens_per_gpu_per_second tokens_per_sec_per_gpu tok_s_device tok_s_chip wps"),
-        _field("seq_s", "token_rate", "sequences/s of all devices", "seq_per_s samples_per_s sequences_per_s"
+        _field("seq_s", "token_rate", "throughput in sequences", "seq_per_s samples_per_s sequences_per_s"
                " samples_s samples_per_second sequences_per_second"),
-        _field("flops_gpu", "flops_rate", "FLOP/s of a device", "tflops=1e12 tflops_gpu=1e12 tflops_per_gpu=1e12"
+        _field("flops_gpu", "flops_rate", "achieved rate", "tflops=1e12 tflops_gpu=1e12 tflops_per_gpu=1e12"
                " model_tflops=1e12 model_tflops_per_gpu=1e12 achieved_tflops=1e12 tflops_per_chip=1e12"
                " tflops_per_device=1e12 achieved_flops flops_per_gpu", scale=1.0),
-        _field("hw_flops_gpu", "flops_rate", "hardware FLOP/s of a device", "hardware_tflops=1e12 hw_tflops=1e12"
+        _field("hw_flops_gpu", "flops_rate", "achieved rate of the hardware", "hardware_tflops=1e12 hw_tflops=1e12"
                " hardware_tflops_per_gpu=1e12"),
-        _field("flops_total", "flops_rate", "FLOP/s of all devices", "aggregate_pflops=1e15 pflops=1e15"
+        _field("flops_total", "flops_rate", "achieved rate of all devices", "aggregate_pflops=1e15 pflops=1e15"
                " total_pflops=1e15 aggregate_flops aggregate_tflops=1e12 total_tflops=1e12"),
-        _field("peak", "flops_rate", "peak FLOP/s of a device", "peak_tflops=1e12 peak_flops theoretical_tflops=1e12"
+        _field("peak", "flops_rate", "peak", "peak_tflops=1e12 peak_flops theoretical_tflops=1e12"
                " peak_tflops_per_gpu=1e12"),
         _field("mfu", "share", "MFU", "bf16_mfu model_flops_utilization mfu_pct=0.01 mfu_percent=0.01 bf16_mfu_pct=0.01"),
         _field("hfu", "share", "HFU", "hardware_flops_utilization hfu_pct=0.01 hfu_percent=0.01"),
@@ -155,6 +155,7 @@ FIELDS: Final[dict[str, Field]] = {
                " collective_time allreduce_time all_reduce_time collective_s"
                " collective_us=1e-6 collective_ms=1e-3"),
         _field("tp_step_comm_s", "time", "TP all-reduces of a micro-batch, forward and backward"),
+        _field("least_comm_s", "time", "communication time at the least"),
         _field("comm_bytes", "bytes", "bytes of all collectives", "total_bytes traffic comm_gb=1e9"),
         _field("link", "rate", "link, one direction", "bw bandwidth link_bw link_bandwidth link_gbps=1e9 link_gb_s=1e9"
                " bandwidth_gb_s=1e9 uni_link_gbps=1e9 bw_gb_s=1e9 interconnect"),

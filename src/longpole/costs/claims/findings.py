@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Final
 
 from longpole.costs.claims.algebra import Term
@@ -35,6 +36,7 @@ _HIDDEN: Final = frozenset(
     {"counted_flops_token", "counted_hw_flops_token", "device_peak", "group", "element_bytes", "vp", "bus_factor"}
 )
 _NOT_IMPLIED: Final = _HIDDEN | {"layers", "hidden", "params", "hw_flops_token", "r_mfu", "r_tok"}
+_EXPONENT: Final = re.compile(r"\d[eE][-+]?\d")
 _TOLERANCE: Final = 1e-6
 
 
@@ -148,8 +150,11 @@ def _apart(factor: float) -> str:
 
 
 def _shown(solution: Solution, name: str) -> str:
+    """Return a figure as it was written, where that says its unit; else with its unit."""
     figure = solution.figures[name]
-    return write(name, figure.value, 4) if figure.low[0] == figure.high[0] else f"{write(name, figure.value, 4)}"
+    return figure.text if any(letter.isalpha() or letter == "%" for letter in figure.text) and not _EXPONENT.search(
+        figure.text
+    ) else write(name, figure.value, 4)  # fmt: skip
 
 
 def _target(check: Check) -> str:
@@ -169,7 +174,7 @@ def _others(check: Check, target: str, solution: Solution) -> str:
         f"{title_of(name)} {write(name, solution.figures[name].value)}" for name in names if name not in _HIDDEN
     ]
     counted = [solution.figures[name].text for name in names if name.startswith("counted_")]
-    return ", ".join([*shown, *(f"FLOPs of {text}" for text in counted)]) or "the rest"
+    return ", ".join([*shown, *(f"FLOPs counted as {text}" for text in counted)]) or "the rest"
 
 
 def _corrections(term: Term, target: str, solution: Solution) -> list[AuditCorrection]:
@@ -182,8 +187,9 @@ def _corrections(term: Term, target: str, solution: Solution) -> list[AuditCorre
         value = needed.value(solution.figures)
         low, high = needed.ends(solution.figures, ROUNDED)
         if FIELDS[name].exact and name != target:
-            whole = round(value)
-            if whole < 1 or not low * (1 - _TOLERANCE) <= whole <= high * (1 + _TOLERANCE):
+            binary = 1.024**2 if "tokens_step" in needed.powers and solution.figures["tokens_step"].value >= 1e6 else 1.0
+            whole = _roundest(low * (1 - _TOLERANCE), high * binary * (1 + _TOLERANCE))
+            if whole is None:
                 continue
             value = float(whole)
         found.append(
@@ -201,6 +207,17 @@ def _corrections(term: Term, target: str, solution: Solution) -> list[AuditCorre
     return found
 
 
+def _roundest(low: float, high: float) -> int | None:
+    """Return the whole number between two ends that is divisible by the highest power of two; None for none."""
+    first, last = max(math.ceil(low), 1), math.floor(high)
+    if first > last:
+        return None
+    step = 1
+    while math.ceil(first / (2 * step)) * 2 * step <= last:
+        step *= 2
+    return math.ceil(first / step) * step
+
+
 def _of_breach(breach: Breach, solution: Solution) -> AuditFinding:
     ratio = breach.ratio.value(solution.figures) if breach.ratio is not None else None
     shown = "" if ratio is None else f"{100 * ratio:.1f} %" if breach.code == "R7" else f"{times(ratio)}"
@@ -211,8 +228,8 @@ def _of_breach(breach: Breach, solution: Solution) -> AuditFinding:
     if breach.ratio is not None:
         target = next((name for name in _OUTCOMES if name in breach.ratio.powers), next(iter(breach.ratio.powers), ""))
         corrections = _limits(breach.ratio, target, solution) if target else []
-        if target:
-            says = f"{title_of(target)} {write(target, solution.figures[target].value, 4)}: {says}"
+        if target and breach.code not in ("R7", "R6", "R11"):
+            says = f"{title_of(target)} {_shown(solution, target)}: {says}"
     return AuditFinding(
         code=breach.code,
         status=breach.severity,

@@ -22,6 +22,7 @@ _DTYPES: Final = (
     ("fp16", ("fp16", "float16", "half")),
     ("int8", ("int8",)),
 )
+SPLIT_TEXT: Final = "TP · PP"  # of a TP that stands for both, where only their product is stated
 _TOKENS: Final = ("tokens_step", "tokens")
 
 
@@ -70,7 +71,7 @@ def _forms(
         found.append(relations.PEAK)
     if "message" in statement.figures and statement.words.get("collective", "all_reduce") == "all_reduce":
         found.append(relations.MESSAGE)
-        if "group" in statement.figures:
+        if {"group", "layers"} <= statement.figures.keys():
             found.append(relations.ALL_REDUCES)
     elif "message" not in statement.figures and "group" in statement.figures:
         found.append(relations.MESSAGE)
@@ -91,7 +92,7 @@ def _add_degrees(figures: dict[str, Figure], assumed: list[str]) -> None:
         return
     if "model_parallel" in figures:
         if "tp" not in figures and "pp" not in figures:
-            figures["tp"] = Figure.exactly(figures["model_parallel"].value, "TP · PP")
+            figures["tp"] = Figure.exactly(figures["model_parallel"].value, SPLIT_TEXT)
             figures["pp"] = Figure.exactly(1.0)
         missing = [name for name in ("cp",) if name not in figures]
     else:

@@ -91,6 +91,9 @@ TENSOR_PARALLEL: Final = _relation(
     "tensor parallelism all-reduces 4 times a layer, each by the link at the least",
     "Megatron-LM, arXiv:1909.08053, section 3", 4.0,
 )
+LEAST_TIME: Final = _relation(
+    "R9", "least_comm_s = comm_bytes*bus_factor/link", "a collective takes what each rank sends by the link", _NCCL_TESTS
+)
 TRAFFIC: Final = _relation("R9", "comm_bytes = collectives*message", "bytes are collectives times their size", "count")
 ALGORITHM_RATE: Final = _relation(
     "R9", "algbw = comm_bytes/comm_s", "algorithm bandwidth is bytes by time", _NCCL_TESTS
@@ -112,6 +115,6 @@ USUAL: Final[tuple[Relation, ...]] = (
     MODEL_PARALLEL, OF_NODES, PER_REPLICA, GLOBAL_BATCH, TOKENS_OF_STEP, RATE_OF_SEQUENCES, RATE_OF_STEP,
     RATE_OF_DEVICES, TOKENS_IN_ALL, STEPS_TIME, DEVICE_TIME, TRAINING, BACKWARD, OF_STEP, FULL_RATE, ACHIEVED,
     HARDWARE, MFU, HFU, COST, TRAFFIC, ALGORITHM_RATE, BUS_RATE, WEIGHTS, FASTER_STEP, FASTER_RATE, EFFICIENCY,
-    SAME_MODEL, DEVICE_TIME_TOKEN, TIME_TOKEN, TENSOR_PARALLEL,
+    SAME_MODEL, DEVICE_TIME_TOKEN, TIME_TOKEN, TENSOR_PARALLEL, LEAST_TIME,
 )  # fmt: skip
 """All but those whose form depends on how the statement is read (`DEVICES`, `AGGREGATE`)."""

@@ -342,7 +342,7 @@ def _share_tokens(figures: dict[str, Figure], assumed: list[str]) -> None:
 
 def _check_words(words: Mapping[str, str]) -> None:
     if "convention" in words:
-        from longpole.costs.flops import convention_of
+        from longpole.costs.conventions import convention_of
 
         convention_of(words["convention"])
     recompute = words.get("recompute", "none").lower()
