@@ -19,10 +19,11 @@ from __future__ import annotations
 from collections import Counter
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from longpole.costs.layer_messages import FSDP_STAGE, layer_messages, messages_of_layers, sharded
-from longpole.costs.memory_states import held_by_layer, held_by_stage
+from longpole.costs.layer_messages import FSDP_STAGE, held_by_kind, layer_messages, messages_of_layers, sharded
+from longpole.costs.layout import Layout
+from longpole.costs.memory_states import held_by_stage
 from longpole.costs.messages import (
     ACTIVATION_BYTES,
     BOUNDARY_BYTES,
@@ -37,11 +38,11 @@ from longpole.costs.messages import (
 from longpole.costs.parameters import parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from longpole.costs.architecture import Architecture
     from longpole.costs.cluster import Dimension
-    from longpole.costs.layout import Layout, Recompute, Work
+    from longpole.costs.layout import Recompute, Work
     from longpole.costs.messages import Along, Often
 
 __all__ = ["Message", "Wiring", "layer_messages", "sends", "step_messages"]
@@ -79,40 +80,63 @@ def sends(layout: Layout, stage: int) -> tuple[float, float]:
     return _sends(layout.pp, layout.vp, layout.schedule, stage)
 
 
+class _Owned(NamedTuple):
+    """What a stage has of the model: its layers, and how many of them have experts or none."""
+
+    chunks: tuple[range, ...]
+    counts: tuple[tuple[bool, int], ...]
+    has_first: bool
+    has_last: bool
+    replicated: float
+
+
 def _of_stage(sender: Sender, stage: int) -> list[Message]:
     model, layout = sender.model, sender.layout
-    chunks = layout.stages(model.layers)[stage]
+    owned = _owned(model, (layout.pp, layout.vp, layout.schedule, layout.chunk_layers), stage)
     # DualPipe holds every stage twice, and each copy sees half of the micro-batches.
     share = 0.5 if layout.schedule == "dualpipe" else 1.0
-    has_first = any(0 in chunk for chunk in chunks)
-    has_last = any(model.layers - 1 in chunk for chunk in chunks)
     found: list[Message] = []
-    for (has_experts, policy), layers in _makes(sender, chunks).items():
+    for (has_experts, policy), layers in _makes(sender, owned):
         found += messages_of_layers(sender, policy, layers * share, has_experts=has_experts)
-    if has_first and layout.tp > 1:
+    if owned.has_first and layout.tp > 1:
         found += _embedding(sender, share)
-    if has_last:
+    if owned.has_last:
         found += _head(sender, share)
     if layout.pp > 1:
         found += _boundaries(sender, stage)
-    found += _data_parallel(sender, stage, chunks)
+    found += _data_parallel(sender, stage, owned)
     if layout.tp > 1 and layout.sp:
-        layers_of = parameters(model).layers
-        whole = float(sum(layers_of[layer].replicated for chunk in chunks for layer in chunk))
-        inputs = {"replicated": whole, "each": sender.work.gradient_bytes}
+        inputs = {"replicated": owned.replicated, "each": sender.work.gradient_bytes}
         found.append(sender.once("gradients of norms", ("tp", "all_reduce", layout.tp), (NORM_BYTES, inputs)))
-    if model.tied and has_first != has_last:
+    if model.tied and owned.has_first != owned.has_last:
         inputs = {"V": model.vocabulary, "h": model.hidden, "t": layout.tp, "each": sender.work.gradient_bytes}
         found.append(sender.once("gradient of the tied matrix", ("embedding", "all_reduce", 2), (TIED_BYTES, inputs)))
     return found
 
 
-def _makes(sender: Sender, chunks: tuple[range, ...]) -> Counter[tuple[bool, Recompute]]:
+@lru_cache(maxsize=4096)
+def _owned(model: Architecture, placed: tuple[int, int, str, tuple[int, ...]], stage: int) -> _Owned:
+    """Return what a stage has: the same for all layouts of one pipeline."""
+    pp, vp, schedule, chunk_layers = placed
+    chunks = Layout(pp=pp, vp=vp, schedule=schedule, chunk_layers=chunk_layers).stages(model.layers)[stage]
+    layers = [layer for chunk in chunks for layer in chunk]
+    counted = parameters(model).layers
+    return _Owned(
+        chunks,
+        tuple(Counter(model.has_experts(layer) for layer in layers).items()),
+        0 in layers,
+        model.layers - 1 in layers,
+        float(sum(counted[layer].replicated for layer in layers)),
+    )
+
+
+def _makes(sender: Sender, owned: _Owned) -> Iterable[tuple[tuple[bool, Recompute], int]]:
     """Count the layers of a stage that send the same."""
     model, work = sender.model, sender.work
-    if model.experts is None and not work.recompute_layers:
-        return Counter({(False, work.recompute): sum(map(len, chunks))})
-    return Counter((model.has_experts(layer), work.policy(layer)) for chunk in chunks for layer in chunk)
+    if not work.recompute_layers:
+        return [((has_experts, work.recompute), count) for has_experts, count in owned.counts]
+    layers = (layer for chunk in owned.chunks for layer in chunk)
+    return Counter((model.has_experts(layer), work.policy(layer)) for layer in layers).items()
 
 
 def _embedding(sender: Sender, share: float) -> Iterator[Message]:
@@ -162,17 +186,18 @@ def _boundaries(sender: Sender, stage: int) -> Iterator[Message]:
         yield from sender.sent("activations, gradients received", ("tp", "all_gather", layout.tp), size, came)
 
 
-def _data_parallel(sender: Sender, stage: int, chunks: tuple[range, ...]) -> Iterator[Message]:
+def _data_parallel(sender: Sender, stage: int, owned: _Owned) -> Iterator[Message]:
     layout = sender.layout
     held = held_by_stage(sender.model, layout)[stage]
     if layout.zero < FSDP_STAGE:
         yield from _reduced(sender, held.dense, ("dp", layout.dp * layout.cp), "")
         yield from _reduced(sender, held.routed, ("edp", layout.expert_dp), " of experts")
     elif layout.world > layout.pp:
-        counted = parameters(sender.model).layers
-        layers = [held_by_layer(counted[layer], layout) for chunk in chunks for layer in chunk]
-        dense = held.dense - sum(layer.dense for layer in layers)
-        routed = held.routed - sum(layer.routed for layer in layers)
+        dense, routed = held.dense, held.routed
+        for has_experts, count in owned.counts:
+            layer = held_by_kind(sender.model, layout, has_experts=has_experts)
+            dense -= count * layer.dense
+            routed -= count * layer.routed
         # Sums of fractions leave less than a parameter where nothing is left.
         yield from sharded(sender, "embedding, head and others", round(dense), round(routed), 1.0)
 

@@ -7,6 +7,7 @@ arXiv:1910.02054, section 7; Liu et al., Ring Attention, arXiv:2310.01889; Llama
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from longpole.costs.memory_states import held_by_layer
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from longpole.costs.architecture import Architecture
     from longpole.costs.cluster import Dimension
     from longpole.costs.layout import Layout, Recompute, Work
+    from longpole.costs.memory_states import Held
     from longpole.costs.messages import Along, Message, Often, Wiring
 
 FSDP_STAGE: Final = 3  # of ZeRO: weights are divided, too
@@ -61,9 +63,18 @@ def messages_of_layers(sender: Sender, policy: Recompute, layers: float, *, has_
     if has_experts:
         yield from _experts(sender, policy, layers)
     if layout.zero == FSDP_STAGE:
-        layer = next(at for at in range(sender.model.layers) if sender.model.has_experts(at) == has_experts)
-        held = held_by_layer(parameters(sender.model).layers[layer], layout)
+        held = held_by_kind(sender.model, layout, has_experts=has_experts)
         yield from sharded(sender, "a layer", held.dense, held.routed, layers)
+
+
+def held_by_kind(model: Architecture, layout: Layout, *, has_experts: bool) -> Held:
+    """Return what a device holds of a layer that has experts, or of one that has none."""
+    return held_by_layer(parameters(model).layers[_first(model, has_experts)], layout)
+
+
+@lru_cache(maxsize=512)
+def _first(model: Architecture, has_experts: bool) -> int:  # noqa: FBT001 - a key of the cache
+    return next(layer for layer in range(model.layers) if model.has_experts(layer) == has_experts)
 
 
 def sharded(sender: Sender, what: str, dense: float, routed: float, times: float) -> Iterator[Message]:
