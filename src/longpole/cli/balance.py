@@ -19,7 +19,7 @@ Examples:
   longpole balance lengths.txt --ranks 8 --batch 256
   longpole balance data.jsonl --key num_tokens --speed 1,1,0.6
   longpole balance data.npy --ranks 8 --model llama-3-8b --convention mcore
-  longpole balance lengths.txt --from traces/ --cost square --json balance.json"""
+  longpole balance lengths.txt --from traces/ --cost square --json out.json"""
 
 _DIVISIONS: Final = ("in_turn", "in_blocks")
 

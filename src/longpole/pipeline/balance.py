@@ -445,7 +445,7 @@ def _notes(asked: _Asked, found: _Found, before: BalanceLoad, after: BalanceLoad
     notes = []
     left_out = len(asked.lengths) - sum(found.after.rank_sequences)
     if left_out:
-        notes.append(f"the last {format_count(left_out, 'sequence')} cannot go to all ranks and is left out")
+        notes.append(f"the last {format_count(left_out, 'sequence')} cannot go to all ranks: left out")
     if found.ruled_by_one:
         notes.append(_alone_note(found))
     if asked.measured is not None:

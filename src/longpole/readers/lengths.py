@@ -127,6 +127,8 @@ def _from_numpy(data: bytes, path: str) -> Iterator[tuple[str, Any]]:
 def _from_text(text: str, path: str, key: str | None) -> Iterator[tuple[str, Any]]:
     lines = text.splitlines()
     first = next((line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
+    if not first:
+        raise InputError.at(path, None, "holds no lengths", _HINT)
     if first.startswith("["):
         return _from_array(text, path, key)
     if first.startswith("{"):

@@ -46,20 +46,25 @@ class Balanced:
         return self.load <= self.bound * (1 + 1e-9)
 
 
-def balance(batch: Batch) -> Balanced:
+def balance(batch: Batch, *, enough_share: float = 0.0) -> Balanced:
     """Divide a batch so that the last rank is done as early as the methods can have it.
 
     The greedy method, then Karmarkar and Karp's differencing where ranks are as fast, else multifit; then local
     exchange from the best of them. What meets the bound ends the search.
+
+    Args:
+        batch: What is divided.
+        enough_share: What is over the bound by no more than this share of it ends the search, too.
     """
     bound = lower_bound(batch)
+    enough = bound * (1 + enough_share)
     parts = longest_first(batch)
     best, load, method = parts, batch.longest_load(parts), "longest_first"
     by_method = {method: load}
     for name in ("differencing", "multifit", "exchange"):
-        if load <= bound * (1 + _ROUNDING):
+        if load <= enough * (1 + _ROUNDING):
             break
-        found = _try(name, batch, best, (bound, load))
+        found = _try(name, batch, best, (enough, load))
         if found is None:
             continue
         by_method[name] = batch.longest_load(found)

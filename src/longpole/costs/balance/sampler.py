@@ -17,6 +17,10 @@ from longpole.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+ENOUGH_SHARE: Final = 0.005
+"""Over the bound: the search runs on the host between two steps, and from there on takes longer than what it saves
+(decision 0037 has the times)."""
+
 _COSTS: Final = {"tokens": BY_TOKENS, "square": BY_SQUARE}
 
 
@@ -49,6 +53,7 @@ class BalancedBatchSampler:
         drop_last: Leave out a last batch that is not full. Otherwise it is divided as it is, and where it has fewer
             sequences than there are ranks, sequences from the beginning of the epoch are repeated in it: a rank without
             a batch would leave the others waiting.
+        enough_share: A division is good enough that is over the bound by no more than this share of it.
 
     Raises:
         UsageError: An argument is none of what is accepted.
@@ -67,6 +72,7 @@ class BalancedBatchSampler:
         shuffle: bool = True,
         seed: int = 0,
         drop_last: bool = False,
+        enough_share: float = ENOUGH_SHARE,
     ) -> None:
         _check_counts(ranks, rank, batch_size, speeds)
         self.lengths = whole_lengths(lengths)
@@ -79,6 +85,7 @@ class BalancedBatchSampler:
         self.shuffle = shuffle
         self.seed = seed
         self.drop_last = drop_last
+        self.enough_share = enough_share
         self.epoch = 0
         Batch([], self.speeds)  # refuses speeds that are none
         if not self.lengths:
@@ -119,7 +126,7 @@ class BalancedBatchSampler:
             number: Of the batch in the epoch: where ranks are as fast, they take turns with the longest sequence.
         """
         batch = Batch(self.cost.of_all([self.lengths[place] for place in places]), self.speeds, self.equal_counts)
-        parts = in_rotation(batch, balance(batch).parts, number)
+        parts = in_rotation(batch, balance(batch, enough_share=self.enough_share).parts, number)
         return [[places[at] for at in part] for part in parts]
 
 
