@@ -41,8 +41,10 @@ FREE: Final = (
 LEAST_STEPS: Final = 3
 LEAST_HELD_OUT: Final = 2  # below, an error on them says nothing
 _EVERY: Final = 4  # is held out
-_PRIOR: Final = 0.02  # of log time: what it costs one step to take a constant across its whole range
-_LOSS_SCALE: Final = 0.1  # of log time, from which a step counts less: it was disturbed, or is not what the model knows
+_PRIOR: Final = 0.05  # of log time: what it costs one step to take a constant across its whole range
+_LOSS_SCALE: Final = (
+    0.05  # of log time, from which a step counts less: it was disturbed, or is not what the model knows
+)
 _AT_BOUND: Final = 0.01  # of the range
 _SLOW_HOST: Final = {
     "host_s": 60e-6,

@@ -50,6 +50,7 @@ STEP_S: Final = Formula(
     "what the busiest stage spends a step on",
 )
 _ALIKE: Final = 1e-9  # of times that differ by rounding only
+_ROUNDS_UNSETTLED: Final = 5  # of a micro-batch for every stage, until unequal parts have settled
 WAITS_IN_ORDER: Final = ("gpipe", "1f1b", "interleaved")
 """Schedules whose last backward passes go from stage to stage, so that later stages reduce gradients meanwhile."""
 
@@ -322,7 +323,9 @@ def _pipeline_s(
                 backward_s=passes.backward_s + passes.recompute_s + stage.traffic.backward_s * share,
                 weight_s=passes.weight_s,
             )
-    schedule = "interleaved" if layout.vp > 1 and layout.schedule == "1f1b" else layout.schedule
+    schedule = layout.schedule
+    if schedule in ("1f1b", "interleaved"):
+        schedule = "interleaved" if layout.vp > 1 else "1f1b"
     in_order = [times[chunk] for chunk in sorted(times)]
     transfer_s = max(stage.traffic.transfer_s for stage in stages)
     simulated = min(micro_batches, _simulated(schedule, layout.pp, micro_batches, in_order))
@@ -334,16 +337,16 @@ def _pipeline_s(
 def _simulated(schedule: str, pp: int, micro_batches: int, parts: Sequence[Times]) -> int:
     """Return how many micro-batches are simulated; each further one takes what it takes the busiest device.
 
-    That is exact once the schedule has settled: at once where all parts but the first and the last are alike
-    (tests/unit/costs/test_step.py compares with whole simulations), and within 2 % after a few rounds where they are
-    not. `schedules.step_seconds` needs no such help with gpipe and 1f1b, and dualpipe has two flows of micro-batches.
+    That is exact once the schedule has settled. It has at once where inner parts are alike and the last one, with the
+    head, takes longest (tests/unit/costs/test_step.py compares with whole simulations); elsewhere a few rounds leave
+    less than 1 %. Of gpipe and 1f1b `schedules.step_seconds` knows that itself; dualpipe has two flows.
     """
     if schedule in ("gpipe", "1f1b", "dualpipe"):
         return micro_batches
-    inner = parts[1:-1]
+    first, last, inner = parts[0].forward_s, parts[-1].forward_s, parts[1:-1]
     alike = all(abs(one.forward_s - inner[0].forward_s) <= _ALIKE * one.forward_s for one in inner)
-    rounds = 1 if alike and schedule == "interleaved" else 4
-    return rounds * pp + micro_batches % pp
+    settled = schedule == "interleaved" and alike and last >= first * (1 - _ALIKE)
+    return (1 if settled else _ROUNDS_UNSETTLED) * pp + micro_batches % pp
 
 
 def _optimizer_s(model: Architecture, layout: Layout, work: Work, software: Software, rates: Rates) -> Iterable[float]:

@@ -210,23 +210,20 @@ def _behind(message: Message, dimension: str, software: Software) -> str:
 def _reduce(found: StageTraffic, message: Message, prices: Prices, software: Software, passes: PassTime) -> None:
     """Add a message that comes once a step, or gradients that are reduced behind each backward pass (ZeRO-2)."""
     dimension = _TOLD_AS.get(message.dimension, message.dimension)
-    each_step = message.phase == "step"
-    hides = software.hides_dp and message.hides_behind
-    if hides:
+    spent_s = exposed_s = prices.seconds(message)
+    if software.hides_dp and message.hides_behind:
         count = max(ceil(message.bytes / software.bucket_bytes), 1)
         bucket_s = prices.seconds(message, message.bytes / count)
         spent_s = count * bucket_s
-        beside_s = passes.forward_s if message.hides_behind == "the next forward pass" else passes.backward_s
         if message.hides_behind == "the next forward pass":
-            # The first layers' weights are needed at once.
-            exposed_s = bucket_s + max(spent_s - bucket_s - beside_s * (count - 1) / count, 0.0)
+            # The first layers' weights are needed at once, the others' while those compute.
+            cover_s = (passes.forward_s + found.forward_s) * (count - 1) / count
+            exposed_s = bucket_s + max(spent_s - bucket_s - cover_s, 0.0)
         else:
-            exposed_s = equal_buckets_exposed_s(count, beside_s + passes.recompute_s, bucket_s)
-    else:
-        spent_s = exposed_s = prices.seconds(message)
-    exposed_s = min(exposed_s, spent_s)
+            cover_s = passes.backward_s + passes.recompute_s + found.backward_s
+            exposed_s = min(equal_buckets_exposed_s(count, cover_s, bucket_s), spent_s)
     hidden_s = spent_s - exposed_s
-    if each_step:
+    if message.phase == "step":
         found.last_s[dimension] += exposed_s
         found.hidden_last_s[dimension] += hidden_s
         found.contention_last_s += hidden_s * prices.slowdown(message)
@@ -259,10 +256,11 @@ def _gather(
             backward_s += whole_s / layers
         else:
             reduce_s += whole_s / layers
-    back_s = passes.backward_s + passes.recompute_s
     if software.hides_dp:
-        # Of embedding and head, the one at the end of a pass has nothing beside it.
-        first_s = equal_units_exposed_s(layers, passes.forward_s / layers, forward_s) + around_s / 4
+        # A layer's computation and its exposed messages cover; of embedding and head, one has nothing beside it.
+        cover_s = (passes.forward_s + found.forward_s) / layers
+        back_s = passes.backward_s + passes.recompute_s + found.backward_s
+        first_s = equal_units_exposed_s(layers, cover_s, forward_s) + around_s / 4
         second_s = equal_units_exposed_s(layers, back_s / layers, backward_s, reduce_s) + around_s / 4
     else:
         first_s = layers * forward_s + around_s / 2
