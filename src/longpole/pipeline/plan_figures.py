@@ -10,7 +10,7 @@ from longpole.costs.conventions import CONVENTIONS
 from longpole.costs.count_formulas import explain_counts
 from longpole.costs.flops import counts
 from longpole.costs.formula import Formula, Quantity, quantity
-from longpole.costs.memory import explain_memory
+from longpole.costs.memory_explained import explain_memory
 from longpole.costs.step import STEP_S
 from longpole.costs.utilisation import FULL_RATE_S, MFU
 from longpole.errors import UsageError

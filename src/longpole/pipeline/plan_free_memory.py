@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.costs.layout import complaints
 from longpole.costs.memory import MARGIN_SHARE, device_memory
+from longpole.pipeline.plan_parts import policy_text
 from longpole.pipeline.plan_search import Candidate, timed
 from longpole.records.ledger import Unknown
 from longpole.report.plan import MEMORY_PARTS
@@ -21,11 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.costs.collective_time import CollectiveCosts
-    from longpole.costs.layout import Layout, Work
+    from longpole.costs.layout import Layout, Recompute, Work
     from longpole.pipeline.plan_config import Planned
 
 _MOST: Final = 1 << 16  # sequences of a micro-batch
 _NOTHING_FITS: Final = Unknown("not even one sequence fits")
+_NOT_COMPARED: Final = Unknown("the plan as it is does not fit, so that there is nothing to compare with")
 _NOT_DIVIDING: Final = Unknown("no micro-batch that fits divides the sequences of a replica")
 
 
@@ -62,17 +64,21 @@ class _Saving:
 
 
 def find_savings(planned: Planned, costs: CollectiveCosts) -> list[PlanSaving]:
-    """Return what each saving would buy, the plan as it is first; changes that the plan has already are left out."""
-    savings = [_plan_itself(planned), *_changes(planned), *_bounds(planned)]
-    rows = [_row(planned, saving, costs) for saving in savings]
-    base = rows[0]
-    return [base, *(_against(row, base) for row in rows[1:])]
+    """Return what each saving would buy, first what the memory that is free already buys.
+
+    Changes that the plan has already are left out. Times are compared with the plan exactly as it stands.
+    """
+    itself = _plan_itself(planned)
+    fits = itself.needed_bytes(planned, planned.work) <= planned.limit_bytes
+    step = timed(planned, Candidate(planned.layout, planned.work, 0.0), costs)
+    own = step.period_s * NS_PER_S / planned.work.tokens if fits else None
+    return [_row(planned, saving, costs, own) for saving in (itself, *_changes(planned), *_bounds(planned))]
 
 
 def _plan_itself(planned: Planned) -> _Saving:
     return _Saving(
         saved="nothing",
-        how="nothing: the plan as it is",
+        how="nothing: what is free already",
         layout=planned.layout,
         work=planned.work,
         optimizer=planned.optimizer,
@@ -119,38 +125,32 @@ def _bounds(planned: Planned) -> Iterator[_Saving]:
         )
 
 
-def _row(planned: Planned, saving: _Saving, costs: CollectiveCosts) -> PlanSaving:
+def _row(planned: Planned, saving: _Saving, costs: CollectiveCosts, own_ns_per_token: float | None) -> PlanSaving:
     before = device_memory(planned.model, planned.layout, planned.work, optimizer=planned.optimizer).needed_bytes
-    saves = before - saving.needed_bytes(planned, saving.work)
     most = _largest_fitting(planned, saving)
     fastest = _fastest(planned, saving, costs)
-    if fastest is None:
-        why = _NOT_DIVIDING if most else _NOTHING_FITS
-        return PlanSaving(
-            saved=saving.saved, how=saving.how, saves_bytes=round(saves), micro_batch=why, fits_at_most=most,
-            period_ns=why, ns_per_token=why, change_share=why, bound=bool(saving.free),
-        )  # fmt: skip
-    return PlanSaving(
+    row = PlanSaving(
         saved=saving.saved,
         how=saving.how,
-        saves_bytes=round(saves),
-        micro_batch=fastest.work.micro_batch,
+        saves_bytes=round(before - saving.needed_bytes(planned, saving.work)),
+        micro_batch=_NOTHING_FITS,
+        recompute=_NOTHING_FITS,
         fits_at_most=most,
-        period_ns=round(fastest.period_s * NS_PER_S),
-        ns_per_token=fastest.period_s * NS_PER_S / fastest.work.tokens,
-        change_share=0.0,
+        period_ns=_NOTHING_FITS,
+        ns_per_token=_NOTHING_FITS,
+        change_share=_NOTHING_FITS,
         bound=bool(saving.free),
     )
-
-
-def _against(row: PlanSaving, base: PlanSaving) -> PlanSaving:
-    """Put the change of a token's time against the plan as it is, where that fits at all."""
-    if isinstance(row.ns_per_token, Unknown):
+    if fastest is None:
+        why = _NOT_DIVIDING if most else _NOTHING_FITS
+        row.micro_batch = row.recompute = row.period_ns = row.ns_per_token = row.change_share = why
         return row
-    if isinstance(base.ns_per_token, Unknown):
-        row.change_share = Unknown("the plan as it is does not fit, so that there is nothing to compare with")
-        return row
-    row.change_share = row.ns_per_token / base.ns_per_token - 1
+    ns_per_token = fastest.period_s * NS_PER_S / fastest.work.tokens
+    row.micro_batch = fastest.work.micro_batch
+    row.recompute = policy_text(fastest.work)
+    row.period_ns = round(fastest.period_s * NS_PER_S)
+    row.ns_per_token = ns_per_token
+    row.change_share = ns_per_token / own_ns_per_token - 1 if own_ns_per_token is not None else _NOT_COMPARED
     return row
 
 
@@ -172,11 +172,24 @@ def _largest_fitting(planned: Planned, saving: _Saving) -> int:
     return low
 
 
+def _lighter(own: Work, changed: Work) -> list[Work]:
+    """Return the changed work, and with less recomputation where the change is not about that."""
+    policy = (own.recompute, own.recompute_layers)
+    if policy == ("none", ()) or (changed.recompute, changed.recompute_layers) != policy:
+        return [changed]
+    lighter: tuple[Recompute, ...] = ("none",) if own.recompute == "selective" else ("none", "selective")
+    return [changed, *(replace(changed, recompute=one, recompute_layers=()) for one in lighter)]
+
+
 def _fastest(planned: Planned, saving: _Saving, costs: CollectiveCosts) -> Candidate | None:
-    """Return the micro-batch of the shortest step, of those that fit and divide the sequences of a replica."""
+    """Return the shortest step, of micro-batches that fit and divide the sequences of a replica.
+
+    Where the plan computes activations again, saved memory can also be spent on computing fewer of them again.
+    """
     of_replica = planned.work.global_batch // saving.layout.dp
     works = [
-        replace(saving.work, micro_batch=micro_batch)
+        replace(work, micro_batch=micro_batch)
+        for work in _lighter(planned.work, saving.work)
         for micro_batch in range(1, of_replica + 1)
         if of_replica % micro_batch == 0
     ]

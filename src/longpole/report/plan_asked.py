@@ -69,6 +69,7 @@ class PlanSaving(msgspec.Struct, kw_only=True):
         how: `none of it` (a bound: as if it took nothing), or the change that saves it.
         saves_bytes: On the worst stage, at the plan's micro-batch.
         micro_batch: The fastest micro-batch of those that then fit and divide the global batch.
+        recompute: Its policy: where the plan computes again, saved memory may let it compute less again.
         fits_at_most: The largest micro-batch that then fits with as many micro-batches as the plan has, dividing or
             not; 0 where none does.
         period_ns: A step at `micro_batch`.
@@ -81,6 +82,7 @@ class PlanSaving(msgspec.Struct, kw_only=True):
     how: str
     saves_bytes: int
     micro_batch: int | Unknown
+    recompute: str | Unknown
     fits_at_most: int
     period_ns: int | Unknown
     ns_per_token: float | Unknown

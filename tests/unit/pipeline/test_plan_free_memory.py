@@ -24,7 +24,7 @@ def savings(**changes: Any) -> dict[str, PlanSaving]:
 
 def test_the_largest_micro_batch_is_that_of_trying_every_one() -> None:
     plan = planned()
-    row = savings()["nothing: the plan as it is"]
+    row = savings()["nothing: what is free already"]
 
     def fits(micro_batch: int) -> bool:
         work = replace(plan.work, micro_batch=micro_batch, global_batch=2 * 16 * micro_batch)
@@ -56,7 +56,7 @@ def test_the_micro_batch_that_is_used_divides_the_global_batch() -> None:
 
 def test_where_nothing_fits_the_figure_is_not_known_and_says_why() -> None:
     found = savings(hardware={"memory_limit_gb": 3})
-    row = found["nothing: the plan as it is"]
+    row = found["nothing: what is free already"]
 
     assert row.fits_at_most == 0
     assert isinstance(row.micro_batch, Unknown)
@@ -74,3 +74,17 @@ def test_what_the_plan_has_already_is_not_proposed() -> None:
 @pytest.mark.parametrize("part", ["weights", "gradients", "optimizer states", "activations", "buffers and context"])
 def test_every_part_of_memory_has_its_bound(part: str) -> None:
     assert savings()[part].bound
+
+
+def test_a_plan_that_computes_again_what_would_fit_is_told() -> None:
+    row = savings(training={"recompute": "full"})["nothing: what is free already"]
+
+    assert row.recompute == "none"
+    assert isinstance(row.change_share, float)
+    assert row.change_share < -0.1
+
+
+def test_without_anything_to_gain_the_plan_is_compared_with_itself() -> None:
+    row = savings(batch={"global_batch": 2})["nothing: what is free already"]
+
+    assert row.change_share == 0

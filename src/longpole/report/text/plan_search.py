@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from longpole.report.plan_asked import PlanChoice, PlanSaving, PlanSearch
 
 _FRONT_SHOWN: Final = 12
-_SAVED: Final = 40
+_WORTH: Final = 0.005  # of a token's time: less is nothing that a plan can tell
 _DASH: Final = "–"
 
 
@@ -97,25 +97,45 @@ def _choice_row(name: str, figures: tuple[str, ...], mark: str = " ") -> str:
 
 def render_free_memory(plan: Plan, style: Style) -> list[str]:
     """Write what would fit if memory were saved; nothing where that was not asked for."""
-    if plan.free_memory is None:
+    if plan.free_memory is None or plan.layout is None:
         return []
     lines = [
-        style.title("IF MEMORY WERE SAVED", "micro-batch b that then fits, the fastest of them, time per token"),
-        _saving_row("", ("saves GB", "fits b", "fastest", "per token")),
+        style.title("IF MEMORY WERE SAVED", "the largest micro-batch that fits, and the fastest"),
+        _saving_row("", ("saves GB", "fits", "fastest", "per token")),
     ]
+    own = plan.layout.recompute
     for bound, title in ((False, "by a change, with what it costs"), (True, "a bound: as if it took nothing")):
         rows = [saving for saving in plan.free_memory if saving.bound == bound]
         if rows:
             lines.append(style.faint(f"  {title}"))
-            lines += [shorten(_saving_line(saving), style.width) for saving in rows]
-    return lines
+            lines += [shorten(_saving_line(saving, own), style.width) for saving in rows]
+    return lines + [style.faint(line) for line in wrap(_worth(plan.free_memory), style.width, first="  ", rest="  ")]
 
 
-def _saving_line(saving: PlanSaving) -> str:
+def _worth(savings: list[PlanSaving]) -> str:
+    """Say what of it is worth having."""
+    gains = [(one.change_share, one) for one in savings if isinstance(one.change_share, float)]
+    if not gains:
+        return "The plan as it is does not fit: the column `fits` says what would."
+    free_share, _ = gains[0]
+    if free_share < -_WORTH:
+        return (
+            f"The plan leaves memory unused: the first line is {-free_share:.1%} faster, and nothing is saved for it."
+        )
+    best_share, best = min(((share, one) for share, one in gains if one.bound), key=lambda gain: gain[0])
+    if best_share > -_WORTH:
+        return "No saved memory buys time here: a larger micro-batch is no faster, and nothing is computed again."
+    return f"At most {-best_share:.1%} a token, if {best.saved} took nothing."
+
+
+def _saving_line(saving: PlanSaving, own_policy: str) -> str:
     change = _DASH if isinstance(saving.change_share, Unknown) else f"{100 * saving.change_share:+.1f} %"
     used = _DASH if isinstance(saving.micro_batch, Unknown) else f"{saving.micro_batch:,}"
+    lighter = isinstance(saving.recompute, str) and saving.recompute != own_policy
+    if lighter and not saving.how.startswith("recompute"):
+        used = f"{used} {saving.recompute}"
     figures = (
-        f"{saving.saves_bytes / BYTES_PER_GB:+,.1f}".replace("+", ""),
+        f"{saving.saves_bytes / BYTES_PER_GB:,.1f}",
         f"{saving.fits_at_most:,}" if saving.fits_at_most else "none",
         used,
         change,
@@ -124,4 +144,5 @@ def _saving_line(saving: PlanSaving) -> str:
 
 
 def _saving_row(name: str, figures: tuple[str, ...]) -> str:
-    return f"    {pad(name, _SAVED)}{''.join(f'{text:>9}' for text in figures)}"
+    widths = (9, 7, 13, 11)
+    return f"    {pad(name, 34)}{''.join(f'{text:>{width}}' for text, width in zip(figures, widths, strict=True))}"
