@@ -23,7 +23,7 @@ _T: Final = 10**12
 _G: Final = 10**9
 _NOT_NAME: Final = re.compile(r"[^a-z0-9]+")
 # What tools and drivers call the same part; the vendor's prefix is left out before.
-_ALIASES: Final = {
+ALIASES: Final[dict[str, str]] = {
     "a100": "A100-SXM4-80GB",
     "a100 40gb": "A100-SXM4-40GB",
     "a100 80gb": "A100-SXM4-80GB",
@@ -133,7 +133,7 @@ def match_device(name: str) -> Device | None:
     by_name = {_plain(device.name): device for device in all_devices()}
     if plain in by_name:
         return by_name[plain]
-    return by_name.get(_plain(_ALIASES[plain])) if plain in _ALIASES else None
+    return by_name.get(_plain(ALIASES[plain])) if plain in ALIASES else None
 
 
 def _plain(name: str) -> str:
