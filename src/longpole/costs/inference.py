@@ -14,14 +14,15 @@ nothing of it the greatest, and half of it what is said. Shares and their compar
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from longpole.costs.collective_time import CollectiveCosts
 from longpole.costs.formula import Formula, Quantity, Range, quantity
-from longpole.costs.kv_cache import kv_bytes_of_sequence
+from longpole.costs.kv_cache import KEYS_AND_VALUES, LATENT, kv_bytes_of_sequence
 from longpole.costs.serving_operators import (
+    EXPERTS_READ,
     ServedBatch,
     Server,
     held_weight_bytes,
@@ -42,6 +43,7 @@ LIMITS: Final = ("compute", "weights", "cache", "activations", "communication", 
 """What can rule an operator: arithmetic, reading one of three things, messages, or starting it."""
 
 _LARGEST: Final = 1 << 40
+_NOT_NAME: Final = re.compile(r"\W+")
 _WIDEST_BYTES: Final = 8  # of an element
 CRITICAL_BATCH: Final = Formula(
     "peak_flops*weight_bytes/(2*memory_bytes_per_s)",
@@ -52,6 +54,16 @@ TOKENS_PER_S: Final = Formula(
     "batch*output_tokens/(batch*prefill_s + output_tokens*step_s)",
     "tokens/s",
     "each sequence is prefilled once, alone or among others, and then gets one token of every step of the batch",
+)
+CACHE_ROOM: Final = Formula(
+    "memory_bytes*(1 - reserve_share) - held_bytes",
+    "B",
+    "of a device: what weights, and the reserve for activations and the runtime, leave to caches",
+)
+REQUESTS_THAT_FIT: Final = Formula(
+    "floor(max(room_bytes, 0)/sequence_bytes)*replicas",
+    "requests",
+    "at their full length; replicas of the attention part hold different requests",
 )
 EXCHANGE: Final = Formula(
     "(dispatch_bytes + combine_bytes)*tokens*experts*hidden/bytes_per_s",
@@ -235,17 +247,32 @@ def _serve(machine: _Machine, requests: Requests, memory_bytes: float) -> Servin
     model, server = machine.model, machine.server
     full = requests.prompt_tokens + requests.output_tokens
     weights = held_weight_bytes(model, server)
-    room = memory_bytes * (1 - machine.rates.reserve_share) - weights
+    room = CACHE_ROOM(memory_bytes=memory_bytes, reserve_share=machine.rates.reserve_share, held_bytes=weights)
     each = kv_bytes_of_sequence(model, full, server.cache_bytes, server.layout.tp)
-    most = max(math.floor(room / each), 0) * server.layout.dp
+    most = int(REQUESTS_THAT_FIT(room_bytes=room, sequence_bytes=each, replicas=server.layout.dp))
     batch = requests.batch or max(most, 1)
     speed = _speed(machine, requests, batch)
+    prefill = _pass_time(machine, server.layout.dp, requests.prompt_tokens, requests.prompt_tokens)
     critical = quantity(
         "critical batch",
         CRITICAL_BATCH,
         peak_flops=machine.peak_flops,
         weight_bytes=server.weight_bytes,
         memory_bytes_per_s=machine.memory_bytes_per_s,
+    )
+    room_figure = quantity(
+        "room for caches",
+        CACHE_ROOM,
+        memory_bytes=memory_bytes,
+        reserve_share=machine.rates.reserve_share,
+        held_bytes=weights,
+    )
+    fitting = quantity(
+        "requests that fit",
+        REQUESTS_THAT_FIT,
+        room_bytes=room,
+        sequence_bytes=each,
+        replicas=server.layout.dp,
     )
     return Serving(
         devices=server.devices,
@@ -255,13 +282,49 @@ def _serve(machine: _Machine, requests: Requests, memory_bytes: float) -> Servin
         sequence_cache_bytes=each,
         memory_bytes=memory_bytes,
         cache_room_bytes=room,
-        prefill=_pass_time(machine, server.layout.dp, requests.prompt_tokens, requests.prompt_tokens),
+        prefill=prefill,
         decode=speed.decode,
         tokens_per_s=speed.tokens_per_s.value,
         critical_batch=critical.value.value,
         curve=_curve(machine, requests, most),
-        quantities=(critical, speed.tokens_per_s),
+        quantities=(
+            _cache_figure(model, server),
+            room_figure,
+            fitting,
+            critical,
+            *_expert_figures(machine, batch),
+            _sum_figure("prefill", prefill),
+            _sum_figure("decode step", speed.decode),
+            speed.tokens_per_s,
+        ),
     )
+
+
+def _cache_figure(model: Architecture, server: Server) -> Quantity:
+    if model.latent is not None:
+        rank, rope = model.latent.key_value_rank, model.latent.rope_dim
+        inputs: dict[str, float] = {"L": model.layers, "kv_rank": rank, "rope_dim": rope}
+        return quantity("cache of a token", LATENT, **inputs, element_bytes=server.cache_bytes)
+    inputs = {"L": model.layers, "k": model.key_value_heads, "tp": server.layout.tp, "d": model.head_dim}
+    return quantity("cache of a token", KEYS_AND_VALUES, **inputs, element_bytes=server.cache_bytes)
+
+
+def _expert_figures(machine: _Machine, batch: int) -> list[Quantity]:
+    """Return how many experts of a layer a decode step reads, over all devices that share them."""
+    experts = machine.model.experts
+    if experts is None:
+        return []
+    together = batch * min(machine.server.expert_group / machine.server.devices, 1.0)
+    return [quantity("experts read", EXPERTS_READ, E=experts.count, k=experts.per_token, tokens=together)]
+
+
+def _sum_figure(name: str, one: PassTime) -> Quantity:
+    """Return what a pass takes as the sum of its operators."""
+    parts = {_NOT_NAME.sub("_", part): seconds for part, seconds in one.parts_s.items() if seconds > 0}
+    summed = quantity(
+        name, Formula(" + ".join(parts), "s", "a roofline of each operator, all layers together"), **parts
+    )
+    return replace(summed, value=one.seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,6 +120,11 @@ class Server:
         return self.layout.tp * self.layout.dp
 
     @property
+    def expert_group(self) -> int:
+        """Devices that share one set of experts."""
+        return self.layout.ep * self.expert_parts
+
+    @property
     def expert_parts(self) -> int:
         """Into how many parts each expert is divided: `etp`, or all of `tp` where experts are not spread."""
         return self.layout.etp if self.layout.ep > 1 else max(self.layout.etp, self.layout.tp)
@@ -261,8 +266,7 @@ def _experts(on: _Pass, experts: Experts) -> Iterator[Operator]:
     if experts.shared:
         yield from _feed_forward(on, "shared experts", experts.shared * experts.shared_width, count)
     # Tokens of all devices that share this group of experts, and how many of its experts they wake.
-    group = layout.ep * on.server.expert_parts
-    together = on.rows * layout.dp * min(group / on.server.devices, 1.0)
+    together = on.rows * layout.dp * min(on.server.expert_group / on.server.devices, 1.0)
     woken = EXPERTS_READ(E=experts.count, k=experts.per_token, tokens=together)
     inner = experts.width / on.server.expert_parts
     visits, weights = together * experts.per_token / layout.ep, on.matrices * h * inner

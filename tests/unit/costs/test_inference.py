@@ -227,9 +227,30 @@ def test_spread_experts_see_the_tokens_of_all_replicas() -> None:
 def test_a_formula_for_each_figure_says_what_was_computed() -> None:
     found = serving(LLAMA_7B, A100, CHAT)
 
-    assert [one.name for one in found.quantities] == ["critical batch", "output tokens per second"]
-    assert "= 153 rows" in found.quantities[0].formula
-    assert found.quantities[1].value.value == found.tokens_per_s.value
+    by_name = {one.name: one for one in found.quantities}
+    assert list(by_name) == [
+        "cache of a token",
+        "room for caches",
+        "requests that fit",
+        "critical batch",
+        "prefill",
+        "decode step",
+        "output tokens per second",
+    ]
+    assert by_name["cache of a token"].formula.endswith("= 524,288 B")
+    assert by_name["room for caches"].value.value == found.cache_room_bytes
+    assert by_name["requests that fit"].value.value == found.most_sequences
+    assert "= 153 rows" in by_name["critical batch"].formula
+    assert by_name["decode step"].formula.startswith("launches + attention_products + attention")
+    assert sum(by_name["decode step"].inputs.values()) == pytest.approx(found.decode.seconds.value)
+    assert by_name["output tokens per second"].value.value == found.tokens_per_s.value
+
+
+def test_a_mixture_says_how_many_experts_it_reads() -> None:
+    """Of 8 experts, 16 tokens that visit two each wake 8·(1 − (3/4)¹⁶) = 7.92."""
+    figures = {one.name: one.value.value for one in serving(MIXTRAL, A100, CHAT).quantities}
+
+    assert figures["experts read"] == pytest.approx(8 * (1 - 0.75**16))
 
 
 def test_v3_on_many_devices_is_limited_by_messages_and_weights() -> None:
