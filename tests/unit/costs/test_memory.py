@@ -16,8 +16,8 @@ from longpole.costs.memory import (
     CONTEXT_BYTES,
     MARGIN_SHARE,
     device_memory,
-    explain_memory,
 )
+from longpole.costs.memory_explained import explain_memory
 from longpole.costs.memory_states import Optimizer
 from longpole.errors import UsageError
 from tests.measured_memory import DEEPSEEK_V3, GIB, LLAMA_8B, megatron_memory, torchtitan_memory
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from longpole.costs.architecture import Architecture
 
 WORK = Work(sequence=4096, micro_batch=1, global_batch=64)
+
+
+def first_layers(policy: Recompute, count: int) -> tuple[Recompute, ...]:
+    return tuple(policy if layer < count else "none" for layer in range(32))
 
 
 # ------------------------------------------------------------------ Megatron's allocator on eight B200
@@ -154,23 +158,27 @@ def test_parts_add_up_and_none_is_negative(model: Architecture, layout: Layout) 
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=Layout.label)
-def test_explained_figures_are_those_of_the_parts(layout: Layout) -> None:
-    """Layers of a kind times what is kept of one, times micro-batches in flight, is the stage's activations."""
-    memory = device_memory(LLAMA_8B, layout, WORK)
-    for stage in memory.stages:
-        figures = explain_memory(LLAMA_8B, layout, WORK, stage=stage.stage)
-        found = {figure.name: figure.value.value for figure in figures}
-        of_layer = sum(value for name, value in found.items() if name.endswith(" of a layer"))
-        around = found.get("final norm and head's input", 0.0)
+@pytest.mark.parametrize(
+    "work", [WORK, replace(WORK, recompute="full"), replace(WORK, recompute_layers=first_layers("full", 9))]
+)
+def test_explained_figures_are_those_of_the_parts(layout: Layout, work: Work) -> None:
+    """What is kept of a layer, tensor by tensor, adds up to the layer, and the layers to the stage."""
+    for stage in device_memory(LLAMA_8B, layout, work).stages:
+        figures = explain_memory(LLAMA_8B, layout, work, stage=stage.stage)
+        found = {figure.name.removeprefix(f"memory of stage {stage.stage}: "): figure for figure in figures}
+        values = {name: figure.value.value for name, figure in found.items()}
 
-        assert found["weights"] == stage.weights_bytes
-        assert found["gradients"] == stage.gradients_bytes
-        assert found["optimizer"] == stage.optimizer_bytes
-        assert found["margin"] == stage.margin_bytes
-        assert found.get("logits", 0.0) == stage.logits_bytes
-        assert found["micro-batches in flight"] == stage.in_flight
-        assert stage.in_flight * (stage.layers * of_layer + around) == pytest.approx(stage.activations_bytes)
+        explained = {name: values.get(name, 0.0) for name in (*stage.parts(), "peak", "margin")}
+        explained["transient"] = values["transients"]
+        assert explained == pytest.approx({**stage.parts(), "peak": stage.peak_bytes, "margin": stage.margin_bytes})
+        for name, figure in found.items():
+            if name == "layers" or name.startswith("layers ("):
+                of_layer = [
+                    value for other, value in values.items() if other.endswith(f" of a {name.replace('s', '', 1)}")
+                ]
+                assert figure.inputs["layer"] == pytest.approx(sum(of_layer))
         assert all(figure.formula and figure.source for figure in figures)
+        assert len(found) == len(figures)
 
 
 def test_the_first_stage_holds_the_activations_and_the_last_the_logits() -> None:
@@ -214,10 +222,6 @@ def test_an_unknown_optimizer_is_refused() -> None:
 
 
 # ------------------------------------------------------------------ laws
-
-
-def first_layers(policy: Recompute, count: int) -> tuple[Recompute, ...]:
-    return tuple(policy if layer < count else "none" for layer in range(32))
 
 
 _LAYOUT = st.builds(
