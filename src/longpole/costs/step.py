@@ -31,18 +31,19 @@ from longpole.costs.schedules import Times, estimate_seconds, step_seconds
 from longpole.costs.step_traffic import DIMENSIONS, Prices, Software, StageTraffic, stage_traffic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from longpole.costs.architecture import Architecture
     from longpole.costs.cluster import Cluster
     from longpole.costs.layout import Layout, Work
+    from longpole.costs.memory_states import Held
     from longpole.costs.operators import Rates, Shard
 
 OPTIMIZER_S: Final = Formula(
-    "parameters/shards*(gradient + 2*(state + master) + weight)/memory_bytes_per_s",
+    "parameters*(gradient + 2*state + weight)/memory_bytes_per_s",
     "s",
-    "bytes of each parameter that a device updates: the gradient is read, the optimizer's state and the weight in 32"
-    " bits are read and written, the weight in 16 bits is written",
+    "bytes of each parameter that a device updates: the gradient is read, the optimizer's state, with the weight in 32"
+    " bits, is read and written, and the weight in 16 bits is written",
 )
 STEP_S: Final = Formula(
     "compute + recompute + exposed + contention + bubble + optimizer",
@@ -196,7 +197,7 @@ def _step(
     busy_s = [share * m * (stage.forward_s + stage.backward_s) for stage in stages]
     at = max(range(len(stages)), key=busy_s.__getitem__)
     period_s = _pipeline_s(layout, m, stages, seconds_of)
-    optimizer_s = max(_optimizer_s(model, layout, work, software, rates))
+    optimizer_s = _optimizer_s(model, layout, work, software, rates)
     times = share * m
     passes, traffic = stages[at].passes, stages[at].traffic
     exposed_s, hidden_s = _told(times, traffic, *_tail(layout, stages))
@@ -349,16 +350,24 @@ def _simulated(schedule: str, pp: int, micro_batches: int, parts: Sequence[Times
     return (1 if settled else _ROUNDS_UNSETTLED) * pp + micro_batches % pp
 
 
-def _optimizer_s(model: Architecture, layout: Layout, work: Work, software: Software, rates: Rates) -> Iterable[float]:
-    """Return what the update takes on each stage."""
+def _optimizer_s(model: Architecture, layout: Layout, work: Work, software: Software, rates: Rates) -> float:
+    """Return what the update takes on the stage that holds most: all stages wait for each other before it."""
     optimizer = optimizer_of(software.optimizer)
-    divided = layout.zero > 0
-    weight = ELEMENT_BYTES[work.dtype]
-    bytes_each = work.gradient_bytes + 2 * optimizer.state_bytes(work.dtype) + weight
-    for held in set(held_by_stage(model, layout)):
-        own = held.dense / (layout.dp * layout.cp if divided else 1)
-        own += held.routed / (layout.expert_dp if divided else 1)
-        yield own * bytes_each / rates.memory_bytes_per_s
+    own = max(updated_parameters(held, layout) for held in set(held_by_stage(model, layout)))
+    return OPTIMIZER_S(
+        parameters=own,
+        gradient=work.gradient_bytes,
+        state=optimizer.state_bytes(work.dtype),
+        weight=ELEMENT_BYTES[work.dtype],
+        memory_bytes_per_s=rates.memory_bytes_per_s,
+    )
+
+
+def updated_parameters(held: Held, layout: Layout) -> float:
+    """Return how many of the parameters that a device holds it updates: from ZeRO stage 1 on, its share of them."""
+    if not layout.zero:
+        return held.total
+    return held.dense / (layout.dp * layout.cp) + held.routed / layout.expert_dp
 
 
 def _tail(layout: Layout, stages: Sequence[_Stage]) -> tuple[dict[str, float], dict[str, float]]:
