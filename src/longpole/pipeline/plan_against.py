@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 _COMPUTING: Final = ("compute", "recompute", "contention", "optimizer")
 _SAYS: Final = {
-    "compute": "products, kernels, optimizer",
-    "collective": "messages, and the bubble",
-    "host": "a plan has none",
-    "input": "a plan assumes it is there",
+    "compute": "with the optimizer",
+    "collective": "with the bubble",
+    "host": "none in a plan",
+    "input": "assumed to be there",
     "unknown": "",
 }
 _ALIKE: Final = 0.10

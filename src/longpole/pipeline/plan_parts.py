@@ -251,7 +251,7 @@ def describe_utilisation(planned: Planned, tokens_per_s: float) -> list[PlanUtil
     ]
     policy = work.recompute_layers or work.recompute
     computed = hardware_flops_per_token(model, work.sequence, policy, flash=work.flash)
-    return [*found, use(COMPUTED, "what this plan really computes", "what this plan computes", computed, hardware=True)]
+    return [*found, use(COMPUTED, "what this plan really computes", "this plan itself", computed, hardware=True)]
 
 
 def describe_messages(planned: Planned, messages: Sequence[Message], costs: CollectiveCosts) -> list[PlanMessage]:

@@ -36,6 +36,7 @@ _CHUNKS: Final = (1, 2, 4)
 _POLICIES: Final = ("none", "selective", "full", "fit")
 _ZERO: Final = (1, 3)
 _TOLD_EVERY: Final = 8
+_ALIKE: Final = 1.005
 _WRITTEN: Final = ("tp", "pp", "dp", "cp", "ep", "etp", "vp", "sp", "zero", "schedule")
 _ESTIMATE_ERROR: Final = 0.03
 """How much shorter than its estimate a simulated step may be; tests hold it against simulations."""
@@ -187,7 +188,7 @@ def _not_beaten(candidates: Sequence[Candidate], front: Sequence[Candidate]) -> 
         for one in candidates
         if not any(
             other.period_s <= one.period_s
-            and other.needed_bytes <= one.needed_bytes
+            and other.needed_bytes <= one.needed_bytes * _ALIKE
             and other.layout.world <= one.layout.world
             for other in front
         )
@@ -207,15 +208,15 @@ def timed(planned: Planned, candidate: Candidate, costs: CollectiveCosts) -> Can
 
 
 def pareto_front(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return those than which no other is as good in time, memory and devices and better in one; the fastest first.
+    """Return those than which no other is as good in time, memory and devices; the fastest first.
 
-    Of several that are alike in all three, the first stays.
+    Memory that differs by less than half a percent is as good: no plan tells it to that.
     """
     front: list[Candidate] = []
     for one in sorted(candidates, key=Candidate.key):
         _, needed, world = one.key()
         # All that stand before it are as fast or faster: it is kept where none of them is as good in the rest.
-        if not any(other.needed_bytes <= needed and other.layout.world <= world for other in front):
+        if not any(other.needed_bytes <= needed * _ALIKE and other.layout.world <= world for other in front):
             front.append(one)
     return front
 

@@ -25,6 +25,7 @@ COMMANDS = (
     ["explain"],
     ["scaling"],
     ["ledger"],
+    ["balance"],
     ["version"],
     ["cache"],
     ["cache", "size"],
@@ -36,7 +37,10 @@ COMMANDS = (
     ["schema", "record"],
     ["schema", "scaling"],
     ["schema", "ledger"],
+    ["schema", "balance"],
     ["schema", "verify"],
+    ["schema", "plan"],
+    ["plan"],
     ["verify"],
 )
 REPORT_OPTIONS = (
@@ -97,13 +101,48 @@ LEDGER_OPTIONS = (
     "--tokens-per-unit",
     "--units-per-run",
 )
+BALANCE_OPTIONS = (
+    "--batch",
+    "--before",
+    "--color",
+    "--convention",
+    "--cost",
+    "--crossover",
+    "--equal-counts",
+    "--from",
+    "--help",
+    "--json",
+    "--key",
+    "--model",
+    "--quiet",
+    "--ranks",
+    "--speed",
+)
 EXPLAIN_OPTIONS = OF_REPORT_TOO
+PLAN_OPTIONS = (
+    "--against",
+    "--color",
+    "--convention",
+    "--explain",
+    "--free-memory",
+    "--help",
+    "--job",
+    "--json",
+    "--quiet",
+    "--rank",
+    "--search",
+    "--set",
+    "--step",
+    "--units",
+)
 AGREED = {
+    "plan": PLAN_OPTIONS,
     "report": REPORT_OPTIONS,
     "explain": EXPLAIN_OPTIONS,
     "whatif": WHATIF_OPTIONS,
     "scaling": SCALING_OPTIONS,
     "ledger": LEDGER_OPTIONS,
+    "balance": BALANCE_OPTIONS,
     "verify": VERIFY_OPTIONS,
 }
 

@@ -138,7 +138,7 @@ def _explained(one: AuditStatement, style: Style) -> list[str]:
     for number, explanation in enumerate(one.explanations[:_SHOWN]):
         lines += _row("holds if" if number == 0 else "or if", escape(explanation.says), style)
         lines += [style.faint(line) for line in _row("", escape(f"→ {explanation.claim}"), style)]
-    if _is_wrong(one) and not one.explanations and one.tried:
+    if _is_wrong(one) and not one.explanations and one.tried and one.qualifier != "wording":
         lines += _row("holds if", f"no slip that is known, nor a pair of them, repairs it ({one.tried:,} tried)", style)
     elif one.explanations:
         lines += [style.faint(line) for line in _row("", f"of {one.tried:,} slips and pairs that were tried", style)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.report.escape import escape
 from longpole.report.plan import MEMORY_PARTS
-from longpole.report.text.layout import Style, columns_of, pad, shorten, wrap
+from longpole.report.text.layout import Style, columns_of, pad, wrap
 from longpole.report.text.plan_against import render_against
 from longpole.report.text.plan_search import render_free_memory, render_search
 from longpole.report.text.plan_serving import render_serving
@@ -29,6 +29,7 @@ _SOURCES: Final = {
     "nccl_model": "NCCL's own model",
     "generic": "line rates",
 }
+_LITTLE_WORDS: Final = ("since", "before", "of", "by", "the", "et", "what", "this")
 _NEXT: Final = (
     "--explain FIGURE shows a figure's formula, --search other layouts, --free-memory what saved memory would buy,"
     " --against TRACE a real run beside it."
@@ -179,9 +180,24 @@ def _utilisation_row(one: PlanUtilisation, kind: str, style: Style) -> str:
     mark = ">" if one.asked else " "
     figures = (_percent(one.share), f"{one.tflops_per_device:,.0f}", f"{one.flops_per_token / 1e9:,.4g}")
     row = _row(f"{kind} {one.convention}", figures, mark=mark)
-    room = style.width - columns_of(row) - 2
-    used_by = one.used_by if columns_of(one.used_by) <= room else f"{one.used_by.split(',')[0][: room - 1]}…"
-    return row + style.faint(f"  {shorten(used_by, room)}")
+    used_by = _cut(one.used_by, style.width - columns_of(row) - 2)
+    return row + style.faint(f"  {used_by}" if used_by else "")
+
+
+def _cut(text: str, room: int) -> str:
+    """Return as many words as there is room for.
+
+    >>> _cut("Megatron-Core since 2024", 20), _cut("torchtitan", 20)
+    ('Megatron-Core …', 'torchtitan')
+    """
+    if columns_of(text) <= room:
+        return text
+    words = text.split()
+    while words and columns_of(" ".join(words)) + 2 > room:
+        words.pop()
+    while len(words) > 1 and words[-1].rstrip(",") in _LITTLE_WORDS:
+        words.pop()
+    return f"{' '.join(words).rstrip(',')} …" if words else ""
 
 
 def _render_messages(plan: Plan, style: Style) -> list[str]:
@@ -192,7 +208,6 @@ def _render_messages(plan: Plan, style: Style) -> list[str]:
     groups: dict[tuple[str, str], list[PlanMessage]] = {}
     for message in plan.messages:
         groups.setdefault((message.dimension, message.kind), []).append(message)
-    sources: dict[str, dict[str, None]] = {}
     for (dimension, kind), messages in groups.items():
         one = max(messages, key=lambda message: message.total_ns)
         figures = (
@@ -202,17 +217,27 @@ def _render_messages(plan: Plan, style: Style) -> list[str]:
         )
         row = _row(f"{dimension} {kind.replace('_', '-')}", figures)
         lines.append(row + style.faint(f"  {one.devices:,} over {escape(one.link)}"))
-        sources.setdefault(_source_text(one), {})[dimension] = None
-    for source, dimensions in sources.items():
-        lines += _faint(f"{', '.join(dimensions)}: {source}", style)
+    for source in dict.fromkeys(message.source for message in plan.messages):
+        lines += _faint(_source_text(source, plan.messages), style)
     return lines
 
 
-def _source_text(message: PlanMessage) -> str:
-    """Say where a time comes from: the kind of model, its error, and what else is said behind a semicolon."""
-    error = f", ±{100 * message.error_share:.0f} % in the median" if message.error_share else ", error not known"
-    _, _, caution = message.source_says.partition("; ")
-    return f"{_SOURCES.get(message.source, message.source)}{error}{f'; {caution}' if caution else ''}"
+def _source_text(source: str, messages: Sequence[PlanMessage]) -> str:
+    """Say of a cost model what it gave, how far it is off, and what to know about it."""
+    own = [message for message in messages if message.source == source]
+    dimensions = dict.fromkeys(message.dimension for message in own)
+    errors = sorted({round(100 * message.error_share) for message in own if message.error_share is not None})
+    error = "error not known"
+    if errors:
+        span = f"{errors[0]}" if errors[0] == errors[-1] else f"{errors[0]} to {errors[-1]}"
+        error = f"±{span} % in the median"
+    cautions: dict[str, str] = {}
+    for message in own:
+        _, _, caution = message.source_says.partition("; ")
+        if caution:
+            cautions.setdefault(message.dimension, caution)
+    told = "".join(f"; {dimension}: {caution}" for dimension, caution in cautions.items())
+    return f"{', '.join(dimensions)}: {_SOURCES.get(source, source)}, {error}{told}"
 
 
 def _render_limits(plan: Plan, style: Style) -> list[str]:
