@@ -178,20 +178,31 @@ class Cluster:
         raise UsageError(msg)
 
 
-def cluster_of(device: Device, network_bytes_per_s: float | None = None, node_size: int | None = None) -> Cluster:
+def cluster_of(
+    device: Device,
+    network_bytes_per_s: float | None = None,
+    node_size: int | None = None,
+    *,
+    network_hop_s: float = 0.0,
+    network_share: float | None = None,
+) -> Cluster:
     """Return nodes of a device as its row in the table describes them.
 
     Args:
         device: Of the table.
         network_bytes_per_s: Line rate of the network for each device, one direction; None where there is one node only.
         node_size: Devices of a node; None for the scale-up domain's, or 8 where that is a pair or nothing.
+        network_hop_s: What a hop between nodes takes beyond what InfiniBand's takes.
+        network_share: Of the network's line rate, what large messages reach; None for `EFFICIENCY`.
 
     Raises:
         UsageError: The table has no rate for its scale-up link.
     """
     levels = _inside(device, node_size)
     if network_bytes_per_s is not None:
-        levels.append(Level("network", None, network_bytes_per_s, "network"))
+        levels.append(
+            Level("network", None, network_bytes_per_s, "network", efficiency=network_share, hop_s=network_hop_s)
+        )
     return Cluster(device, tuple(levels))
 
 

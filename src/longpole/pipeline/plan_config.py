@@ -36,6 +36,7 @@ FIT: Final = "fit"
 """As a policy: the least recomputation that fits."""
 _DIMENSIONS: Final = tuple(one.name for one in fields(Architecture) if one.name not in ("experts", "latent", "name"))
 _NEEDED: Final = ("layers", "hidden", "heads", "vocabulary")
+_US: Final = 1e-6
 _WHOLE_NETWORKS_GB_PER_S: Final = (100, 200, 400, 800)
 """Adapters are sold by these figures in gigabits; as gigabytes they are eight times too much."""
 _TWICE: Final = (1.95, 2.05)
@@ -424,7 +425,11 @@ def _cluster(file: PlanFile, device: Device, layout: Layout, told: Told) -> Clus
     network = given.get("network_gb_per_s")
     try:
         cluster = cluster_of(
-            device, network * BYTES_PER_GB if network else None, node_size=given.get("devices_per_node")
+            device,
+            network * BYTES_PER_GB if network else None,
+            node_size=given.get("devices_per_node"),
+            network_hop_s=given.get("network_hop_us", 0.0) * _US,
+            network_share=given.get("network_share"),
         )
     except UsageError as error:
         raise refuse_key(file.path, "hardware", "scaleup_gb_per_s", str(error)) from None

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from longpole.costs.cluster import Cluster, Group, Level, cluster_of
+from longpole.costs.collective_time import CollectiveCosts
 from longpole.costs.layout import Layout
 from longpole.errors import UsageError
 from longpole.hardware.devices import all_devices, find_device
+from tests.plans import planned
+from tests.published_tables import read_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NODES = cluster_of(find_device("H100"), network_bytes_per_s=50e9)
 
@@ -135,3 +143,22 @@ def test_a_link_that_cannot_be_is_refused(level: dict[str, float], wrong: str) -
 def test_levels_lie_in_each_other(sizes: tuple[int | None, ...]) -> None:
     with pytest.raises(UsageError, match="a multiple of the level before it"):
         Cluster(find_device("H100"), tuple(Level(f"level {at}", size, 1e9) for at, size in enumerate(sizes)))
+
+
+def test_a_plan_can_state_how_slow_its_network_is() -> None:
+    """Clouds answer later than InfiniBand and reach less of their line rate; both are keys of a plan's hardware."""
+    network = planned(hardware={"network_hop_us": 54, "network_share": 0.65}).cluster.levels[-1]
+    plain = planned().cluster.levels[-1]
+
+    assert network.hop_s == pytest.approx(54e-6)
+    assert network.efficiency == 0.65
+    assert (plain.hop_s, plain.efficiency) == (0.0, None)
+
+
+def test_a_stated_hop_brings_the_model_to_a_clouds_measured_latencies(oracles: Path) -> None:
+    """Sixteen H100 over TCPXO, 1 to 16 KiB: 127 to 147 µs measured, 24 µs by InfiniBand's constants."""
+    rows = [row for row in read_table(oracles, "nccl_measured_multi_node") if row["system"] == "gcp-a3-mega"][:3]
+    cloud = CollectiveCosts(cluster_of(find_device("H100"), 25e9, network_hop_s=50e-6))
+    for row in rows:
+        seconds = cloud.seconds_in("all_reduce", Group(16, (8,)), float(row["bytes"]))
+        assert seconds * 1e6 == pytest.approx(float(row["latency_us"]), rel=0.2)

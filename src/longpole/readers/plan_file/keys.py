@@ -88,6 +88,10 @@ _HARDWARE: Final = (
     PlanKey("hardware", "devices_per_node", "count", "the table's", "How many share the scale-up link.", 10**5),
     PlanKey("hardware", "scaleup_gb_per_s", "number", "the table's", "Scale-up link, one way, per device.", 20_000),
     PlanKey("hardware", "network_gb_per_s", "number", "", "Network between nodes, one way, per device.", 5_000),
+    PlanKey("hardware", "network_share", "share", "0.9", "What large messages reach of that rate."),
+    PlanKey(
+        "hardware", "network_hop_us", "number", "InfiniBand's", "A hop's latency beyond it: some 50 in clouds.", 10**5
+    ),
     PlanKey("hardware", "peak_tflops", "peaks", "the table's", "Dense peak: a number, or one by data type.", 10**6),
     PlanKey("hardware", "memory_gb", "number", "the table's", "Memory of a device, in decimal GB.", 10**5),
     PlanKey("hardware", "memory_gb_per_s", "number", "the table's", "Rate of that memory.", 10**6),
