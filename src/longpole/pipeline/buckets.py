@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from longpole.analyses.comm_groups import element_bytes
 from longpole.analyses.gradients import UnitSpan, gradient_passes
 from longpole.digest.across import bring_together
 from longpole.digest.jobs import choose_run
@@ -81,13 +82,13 @@ def sweep_buckets(
     passes = gradient_passes(timeline, _units(digest, steady), digest.instances)
     if not passes:
         raise _none_found(digest)
-    element_bytes = options.element_bytes or _element_bytes(timeline, digest, passes[0])
+    bytes_each = options.element_bytes or _element_bytes(timeline, digest, passes[0])
     return answer_buckets(
         Question(
             digest=digest,
             timeline=timeline,
             passes=passes,
-            sized=assign_sizes(passes, element_bytes),
+            sized=assign_sizes(passes, bytes_each),
             run=run,
             across=across,
             steady=steady,
@@ -137,9 +138,12 @@ def _none_found(digest: RankDigest) -> InputError:
 
 
 def _element_bytes(timeline: Timeline, digest: RankDigest, one: GradientPass) -> int | None:
-    """Return the bytes of a gradient's element by the kernel that reduces it, None where its name does not say."""
+    """Return the bytes of an element as it is reduced: by what the collective says, else by its kernel's name."""
     instances = digest.instances
     place = one.buckets[0].instance
+    dtype = int(instances.column("dtype")[place])
+    if dtype >= 0 and element_bytes(instances.dtypes[dtype]) > 0:
+        return element_bytes(instances.dtypes[dtype])
     if not instances.column("on_device")[place]:
         return None
     name = timeline.names[int(timeline.device.name[instances.column("row")[place]])]

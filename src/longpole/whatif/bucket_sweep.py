@@ -15,7 +15,7 @@ from longpole.costs.overlap import (
     FIRST_CAP_BYTES,
     SWEPT_CAPS_BYTES,
     Bucket,
-    bucket_overlap,
+    fill_buckets,
     reduce_buckets,
 )
 from longpole.units import NS_PER_S
@@ -31,7 +31,7 @@ Sizes: TypeAlias = Literal["recorded", "shapes", "within buckets"]
 _ELEMENT_BYTES: Final = (4, 2, 8, 1)
 _LATENCY_FACTORS: Final = (0.25, 1.0, 4.0)  # how far off a latency may be for the range of the best cap
 _RATE_FACTORS: Final = (0.75, 1.0, 1.25)  # the median error of models that were not measured on the machine itself
-_AS_GOOD: Final = 0.001  # of two caps as good as each other, to this share of the exposed time, the smaller is best
+_AS_GOOD: Final = 0.002  # caps whose exposed time differs by less are as good: the fewest buckets disturb the least
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def assign_sizes(passes: Sequence[GradientPass], element_bytes: int | None) -> G
 
     Args:
         passes: Recorded passes; those with another number of gradients than most are left out.
-        element_bytes: Of a gradient's element, where the buckets' bytes do not tell; None where nothing does.
+        element_bytes: Of a gradient's element as it is reduced; None where it is not known.
 
     Returns:
         The gradients, or why their sizes are not known.
@@ -170,7 +170,7 @@ def assign_sizes(passes: Sequence[GradientPass], element_bytes: int | None) -> G
     buckets_bytes = sum(bucket.size_bytes for bucket in first.buckets)
     has_bytes = all(bucket.size_bytes >= 0 for bucket in first.buckets)
     if has_shapes and has_bytes:
-        found = _adding_up(first, buckets_bytes)
+        found = _adding_up(first, buckets_bytes, _ELEMENT_BYTES if element_bytes is None else (element_bytes,))
         if found is not None:
             skipped, size = found
             return Gradients(kept, first.elements[skipped:].astype(np.float64) * size, "recorded", skipped)
@@ -183,13 +183,17 @@ def assign_sizes(passes: Sequence[GradientPass], element_bytes: int | None) -> G
     return "neither the buckets' bytes nor the gradients' shapes are recorded"
 
 
-def _adding_up(one: GradientPass, buckets_bytes: int) -> tuple[int, int] | None:
+def _adding_up(one: GradientPass, buckets_bytes: int, sizes: Sequence[int]) -> tuple[int, int] | None:
     """Return how many gradients to skip, and bytes of an element, so that the rest add up to the buckets."""
+    for size in sizes:
+        if int(one.elements.sum()) * size == buckets_bytes:
+            return 0, size
     behind = np.cumsum(one.elements[::-1])
-    for size in _ELEMENT_BYTES:
+    for size in sizes:
         place = int(np.searchsorted(behind, buckets_bytes / size))
-        if place < len(behind) and int(behind[place]) * size == buckets_bytes:
-            return len(behind) - 1 - place, size
+        skipped = len(behind) - 1 - place
+        if 0 < skipped < one.buckets[0].gradients and int(behind[place]) * size == buckets_bytes:
+            return skipped, size
     return None
 
 
@@ -243,11 +247,11 @@ def sweep(gradients: Gradients, cost: Cost) -> Sweep:
         gradients: With sizes.
         cost: Of an all-reduce among the ranks that reduce them.
     """
-    caps = _caps(gradients, cost)
-    curve = [_point(gradients, cap, cost) for cap in caps]
+    filled = _filled(gradients, _caps(gradients, cost))
+    curve = _curve(gradients, filled, cost)
     best = _best(curve)
     others = [
-        _best([_point(gradients, cap, cost.varied(latency, rate)) for cap in caps]).cap_bytes
+        _best(_curve(gradients, filled, cost.varied(latency, rate))).cap_bytes
         for latency in _LATENCY_FACTORS
         for rate in _RATE_FACTORS
     ]
@@ -266,17 +270,7 @@ def sweep(gradients: Gradients, cost: Cost) -> Sweep:
 
 def recorded_point(gradients: Gradients, cost: Cost) -> Point:
     """Return what the buckets of the trace come to under a cost: beside what was recorded it says how good that is."""
-    found = [
-        reduce_buckets(gradients.recorded_buckets(one), cost.seconds, gradients.backward_s(one))
-        for one in gradients.passes
-    ]
-    return Point(
-        cap_bytes=0.0,
-        buckets=len(gradients.passes[0].buckets),
-        exposed_ns=_median_ns([overlap.exposed_s for overlap in found]),
-        communication_ns=_median_ns([overlap.communication_s for overlap in found]),
-        last_bytes=found[0].last_bytes,
-    )
+    return _point(gradients, 0.0, [gradients.recorded_buckets(one) for one in gradients.passes], cost)
 
 
 def _caps(gradients: Gradients, cost: Cost) -> list[float]:
@@ -297,11 +291,21 @@ def _formula_bytes(gradients: Gradients, cost: Cost) -> float:
     return BEST_CAP_BYTES(G=gradients.total_bytes, alpha=cost.factor * cost.alpha_ns / NS_PER_S, T=backward_s)
 
 
-def _point(gradients: Gradients, cap_bytes: float, cost: Cost) -> Point:
+def _filled(gradients: Gradients, caps: Sequence[float]) -> dict[float, list[list[Bucket]]]:
+    """Return the buckets that each cap makes of each pass."""
     sizes: list[float] = gradients.size_bytes.tolist()
+    ready = [gradients.ready_s(one) for one in gradients.passes]
+    return {cap: [fill_buckets(moments, sizes, cap) for moments in ready] for cap in caps}
+
+
+def _curve(gradients: Gradients, filled: dict[float, list[list[Bucket]]], cost: Cost) -> list[Point]:
+    return [_point(gradients, cap, buckets, cost) for cap, buckets in filled.items()]
+
+
+def _point(gradients: Gradients, cap_bytes: float, buckets: Sequence[Sequence[Bucket]], cost: Cost) -> Point:
     found = [
-        bucket_overlap(gradients.ready_s(one), sizes, cap_bytes, cost.seconds, backward_s=gradients.backward_s(one))
-        for one in gradients.passes
+        reduce_buckets(of_pass, cost.seconds, gradients.backward_s(one))
+        for one, of_pass in zip(gradients.passes, buckets, strict=True)
     ]
     return Point(
         cap_bytes=cap_bytes,
@@ -314,7 +318,7 @@ def _point(gradients: Gradients, cap_bytes: float, cost: Cost) -> Point:
 
 def _best(curve: Sequence[Point]) -> Point:
     least = min(point.exposed_ns for point in curve)
-    return next(point for point in curve if point.exposed_ns <= least * (1 + _AS_GOOD))
+    return next(point for point in reversed(curve) if point.exposed_ns <= least * (1 + _AS_GOOD))
 
 
 def _median_ns(seconds: list[float]) -> int:
