@@ -7,6 +7,7 @@ The shipped ones are round numbers, set once; decision 0034 says against what, a
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -109,13 +110,7 @@ class Calibration:
 
     def on(self, device: Device, *, flash: bool = True) -> Calibration:
         """Return the same with every constant a number: those of the device's architecture where none was given."""
-        reached = REACHED.get(device.arch, REACHED_ELSEWHERE)
-        attention = reached.attention_of_matmul if flash else UNFUSED_ATTENTION
-        return replace(
-            self,
-            matmul_of_ceiling=reached.matmul_of_ceiling if self.matmul_of_ceiling is None else self.matmul_of_ceiling,
-            attention_of_matmul=attention if self.attention_of_matmul is None else self.attention_of_matmul,
-        )
+        return _completed(self, device.arch, flash)
 
     def rates(self, device: Device, dtype: str, *, flash: bool = True) -> Rates:
         """Return what a device reaches.
@@ -140,6 +135,18 @@ class Calibration:
             half_tiles=self.half_tiles,
             host_s=self.host_s,
         )
+
+
+@lru_cache(maxsize=64)
+def _completed(calibration: Calibration, arch: str, flash: bool) -> Calibration:  # noqa: FBT001 - a cache has no keywords
+    reached = REACHED.get(arch, REACHED_ELSEWHERE)
+    attention = reached.attention_of_matmul if flash else UNFUSED_ATTENTION
+    given_matmul, given_attention = calibration.matmul_of_ceiling, calibration.attention_of_matmul
+    return replace(
+        calibration,
+        matmul_of_ceiling=reached.matmul_of_ceiling if given_matmul is None else given_matmul,
+        attention_of_matmul=attention if given_attention is None else given_attention,
+    )
 
 
 def ceiling(device: Device, dtype: str) -> float:

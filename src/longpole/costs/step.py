@@ -9,8 +9,9 @@ optimizer. The parts are those of the busiest stage, and add up to the step exac
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.costs.calibration import Calibration
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from longpole.costs.architecture import Architecture
     from longpole.costs.cluster import Cluster
-    from longpole.costs.layout import Layout, Work
+    from longpole.costs.layout import Layout, Recompute, Work
     from longpole.costs.memory_states import Held
     from longpole.costs.operators import Rates, Shard
 
@@ -190,7 +191,8 @@ def _step(
     calibration = calibration.on(device, flash=work.flash)
     rates = calibration.rates(device, work.dtype)
     prices = Prices(costs, layout, calibration)
-    chunks = _chunks(model, layout, work, rates)
+    policies = work.recompute_layers or (work.recompute,)
+    chunks = _chunks(model, shard_of(layout, work), layout.chunks(model.layers), policies, rates)
     stages = _stages(model, layout, work, software, prices, chunks)
     share = 0.5 if layout.schedule == "dualpipe" else 1.0
     m = work.micro_batches(layout)
@@ -223,33 +225,32 @@ def _step(
     )
 
 
-def _chunks(model: Architecture, layout: Layout, work: Work, rates: Rates) -> list[PassTime]:
-    """Return what each part of the model computes for one micro-batch, in the order of the layers."""
-    shard = shard_of(layout, work)
-    counts = layout.chunks(model.layers)
-    layers: dict[tuple[bool, str], PassTime] = {}
+@lru_cache(maxsize=4096)
+def _chunks(
+    model: Architecture, shard: Shard, counts: tuple[int, ...], policies: tuple[Recompute, ...], rates: Rates
+) -> tuple[PassTime, ...]:
+    """Return what each part of the model computes for one micro-batch, in the order of the layers.
 
-    def layer(at: int) -> PassTime:
-        key = (model.has_experts(at), work.policy(at))
-        if key not in layers:
-            layers[key] = time_of(layer_operators(model, shard, experts=key[0]), rates, key[1])
-        return layers[key]
-
+    Args:
+        model: Whose parts.
+        shard: Shapes on one device.
+        counts: Layers of each part.
+        policies: What is computed again: of each layer, or one for all of them.
+        rates: What the device reaches.
+    """
+    layers = [(model.has_experts(at), policies[at if len(policies) > 1 else 0]) for at in range(model.layers)]
+    of_kind = {kind: time_of(layer_operators(model, shard, experts=kind[0]), rates, kind[1]) for kind in set(layers)}
     found = []
     start = 0
-    is_uniform = model.experts is None and not work.recompute_layers
     for count in counts:
         total = PassTime()
-        if is_uniform:
-            total = total.plus(layer(0), count)
-        else:
-            for at in range(start, start + count):
-                total = total.plus(layer(at))
+        for kind, times in Counter(layers[start : start + count]).items():
+            total = total.plus(of_kind[kind], times)
         found.append(total)
         start += count
     found[0] = found[0].plus(time_of(embedding_operators(model, shard), rates))
-    found[-1] = found[-1].plus(_after_layers(model, shard, rates, layer(model.layers - 1)))
-    return found
+    found[-1] = found[-1].plus(_after_layers(model, shard, rates, of_kind[layers[-1]]))
+    return tuple(found)
 
 
 def _after_layers(model: Architecture, shard: Shard, rates: Rates, layer: PassTime) -> PassTime:
@@ -273,7 +274,7 @@ def _stages(
     counts = layout.chunks(model.layers)
     known: dict[tuple[object, ...], tuple[PassTime, StageTraffic]] = {}
     found = []
-    for at, owned in enumerate(_owned(layout)):
+    for at, owned in enumerate(_owned(layout.schedule, layout.pp, layout.vp)):
         own = tuple(chunks[chunk] for chunk in owned)
         # Inner stages of the same computation have the same messages.
         key = (own, at == 0, at == layout.pp - 1, 0 in owned, len(chunks) - 1 in owned)
@@ -297,16 +298,16 @@ def _stages(
     return found
 
 
-def _owned(layout: Layout) -> list[tuple[int, ...]]:
+@lru_cache(maxsize=1024)
+def _owned(schedule: str, pp: int, vp: int) -> tuple[tuple[int, ...], ...]:
     """Return the parts of the model that each device has, by their place in the order of the layers."""
-    pp = layout.pp
-    if layout.schedule == "dualpipe":
-        return [(stage, pp - 1 - stage) for stage in range(pp)]
+    if schedule == "dualpipe":
+        return tuple((stage, pp - 1 - stage) for stage in range(pp))
     owned: list[list[int]] = [[] for _ in range(pp)]
-    for chunk in range(pp * layout.vp):
+    for chunk in range(pp * vp):
         lap, place = divmod(chunk, pp)
-        owned[pp - 1 - place if layout.schedule == "zbv" and lap % 2 else place].append(chunk)
-    return [tuple(chunks) for chunks in owned]
+        owned[pp - 1 - place if schedule == "zbv" and lap % 2 else place].append(chunk)
+    return tuple(tuple(chunks) for chunks in owned)
 
 
 def _pipeline_s(
@@ -316,7 +317,7 @@ def _pipeline_s(
     if layout.pp == 1:
         return micro_batches * (stages[0].forward_s + stages[0].backward_s)
     times: dict[int, Times] = {}
-    for owned, stage in zip(_owned(layout), stages, strict=True):
+    for owned, stage in zip(_owned(layout.schedule, layout.pp, layout.vp), stages, strict=True):
         share = 1.0 / len(owned)
         for chunk, passes in zip(owned, stage.chunks, strict=True):
             times[chunk] = Times(

@@ -98,12 +98,17 @@ class Prices:
         """Take where a time comes from, and the factors on it."""
         self._costs, self._layout, self._calibration = costs, layout, calibration
         self._places: dict[str, tuple[Group, float, float]] = {}
+        self._known: dict[tuple[str, str, float], float] = {}
 
     def seconds(self, message: Message, size_bytes: float | None = None) -> float:
         """Return what one operation takes, of another size where one is given."""
-        group, factor, _ = self._place(message.dimension)
         size = message.bytes if size_bytes is None else size_bytes
-        return factor * self._costs.seconds_in(message.kind, group, size)
+        key = (message.dimension, message.kind, size)
+        found = self._known.get(key)
+        if found is None:
+            group, factor, _ = self._place(message.dimension)
+            found = self._known[key] = factor * self._costs.seconds_in(message.kind, group, size)
+        return found
 
     def slowdown(self, message: Message) -> float:
         """Return what share of it a hidden message costs the computation."""
