@@ -185,22 +185,24 @@ def _within_passes(found: StageTraffic, message: Message, prices: Prices, softwa
     dimension = _TOLD_AS.get(message.dimension, message.dimension)
     each_s = prices.seconds(message)
     spent_s = each_s * message.per_micro_batch
+    hidden_s = 0.0
     if dimension == "pp":
         if software.hides_pp:
             found.transfer_s = max(found.transfer_s, each_s)
             hidden_s = spent_s
-        else:
-            hidden_s = 0.0
     else:
-        hidden_s = cover.hide(_behind(message, dimension, software), message.phase, spent_s)
+        behind = _behind(message, dimension, software)
+        if behind:
+            hidden_s = cover.hide(behind, message.phase, spent_s)
+    if hidden_s:
+        found.hidden_s[dimension] += hidden_s
+        found.contention_s += hidden_s * prices.slowdown(message)
     exposed_s = spent_s - hidden_s
+    found.exposed_s[dimension] += exposed_s
     if message.phase == "forward":
         found.forward_s += exposed_s
     else:
         found.backward_s += exposed_s
-    found.exposed_s[dimension] += exposed_s
-    found.hidden_s[dimension] += hidden_s
-    found.contention_s += hidden_s * prices.slowdown(message)
 
 
 def _behind(message: Message, dimension: str, software: Software) -> str:
