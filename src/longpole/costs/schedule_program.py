@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.costs.schedule_orders import order_of
+from longpole.errors import InvariantError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +86,7 @@ def compiled(order: Order) -> Program:
     """Sort the steps of an order.
 
     Raises:
-        AssertionError: Passes wait for one another: a mistake in the order.
+        InvariantError: Passes wait for one another: a mistake in the order.
     """
     sorting = _Sorting(order)
     active = list(reversed(range(len(order.devices))))
@@ -94,7 +95,7 @@ def compiled(order: Order) -> Program:
         active += sorting.advance(device)
     if sorting.left():
         msg = f"{order.schedule}: passes wait for one another"
-        raise AssertionError(msg)
+        raise InvariantError(msg)
     return Program(len(order.devices), tuple(sorting.entries), tuple(sorting.steps), tuple(sorting.lengths))
 
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from longpole.settings import Settings
     from longpole.timeline.timeline import Timeline
 
-ELEMENT_BYTES: Final = {"fp32": 4, "bf16": 2, "fp16": 2, "fp64": 8}
 _TYPE_IN_NAME: Final = re.compile(
     r"AllReduce.*_(f32|float|bf16|bfloat16|f16|half|f64|double)(?![0-9a-z])", re.IGNORECASE
 )

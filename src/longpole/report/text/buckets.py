@@ -155,7 +155,8 @@ def _render_recorded(buckets: Buckets, style: Style) -> list[str]:
     waiting = ""
     if isinstance(recorded.waiting_ns, int):
         waiting = f", of which {format_ns(recorded.waiting_ns)} waiting for other ranks"
-    rows.append(("exposed", f"{format_ns(recorded.exposed_ns)} of {format_ns(recorded.communication_ns)}{waiting}"))
+    took = f"; the buckets took {format_ns(recorded.communication_ns)}"
+    rows.append(("exposed", f"{format_ns(recorded.exposed_ns)}{waiting}{took}"))
     if not isinstance(buckets.check, Unknown):
         rows.append(("under the cost", f"{format_ns(buckets.check.predicted_exposed_ns)} exposed, {_off(buckets)}"))
     for name, text in rows:
