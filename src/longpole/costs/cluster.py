@@ -24,8 +24,8 @@ LinkKind: TypeAlias = Literal["scale_up", "pcie", "network"]
 Dimension: TypeAlias = Literal["tp", "cp", "dp", "fsdp", "ep", "etp", "edp", "pp", "embedding"]
 # Share of the line rate that large messages reach. Scale-up: what NCCL's search gives a ring on V100, A100, H100 and
 # B200 (120 of 150, 240 of 300, 360 of 450, 720 of 900 GB/s; github NVIDIA/nccl, src/graph/search.cc and topo.h), and
-# 160 of 200 measured on H800 (arXiv:2505.09343). PCIe: 12 of 15.75 GB/s (topo.h). Network: 0.91 to 0.96 measured over
-# InfiniBand, RoCE and Slingshot on bare metal, 0.65 to 0.9 in clouds (tests/oracles/nccl_measured_multi_node.csv).
+# 160 of 200 measured on H800 (arXiv:2505.09343). PCIe: 12 of 15.75 GB/s (topo.h). Network: 0.80 to 0.93 measured over
+# InfiniBand and Slingshot, 0.65 to 0.9 in clouds (tests/oracles/nccl_measured_multi_node.csv).
 EFFICIENCY: Final[dict[str, float]] = {"scale_up": 0.8, "pcie": 0.76, "network": 0.9}
 _PCIE_DEVICES: Final = 8  # of a node whose devices share no scale-up link
 
