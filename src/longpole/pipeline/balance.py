@@ -35,6 +35,8 @@ COSTS: Final = ("tokens", "square")
 _STEPS_MAX: Final = 200_000  # of the search for the optimum, over all batches: about half a second
 _RANKS_MAX: Final = 1 << 20
 _TRIED: Final = (*METHODS, "exact")
+_MANY_BATCHES: Final = 100
+_ENOUGH_OF_MANY: Final = 0.001  # over the bound: three times as fast (decision 0037)
 _NOTHING: Final = 0.0005  # a gain that rounds to 0.0 %
 
 
@@ -145,6 +147,11 @@ class _Asked:
     def batch_size(self) -> int:
         """Sequences of a full batch."""
         return self.options.batch_size or len(self.lengths)
+
+    @property
+    def enough_share(self) -> float:
+        """How far over the bound is good enough: of many batches the last bit is not looked for."""
+        return _ENOUGH_OF_MANY if len(self.lengths) > _MANY_BATCHES * self.batch_size else 0.0
 
 
 def balance_lengths(
@@ -306,7 +313,7 @@ def _divide_all(asked: _Asked, progress: Callable[[str, int, int], None]) -> _Fo
 
 def _divide(batch: Batch, begin: int, asked: _Asked, found: _Found) -> None:
     lengths = asked.lengths[begin : begin + len(batch.costs)]
-    balanced = balance(batch)
+    balanced = balance(batch, enough_share=asked.enough_share)
     best = in_rotation(batch, _settle(batch, balanced, found), len(found.assignment))
     found.before.add(batch, BEFORE[asked.options.before](batch), lengths)
     found.after.add(batch, best, lengths)
@@ -452,7 +459,7 @@ def _notes(asked: _Asked, found: _Found, before: BalanceLoad, after: BalanceLoad
         notes.append(_speed_note(asked.measured))
     if after.most_tokens > before.most_tokens:
         more = f"{after.most_tokens:,} tokens instead of {before.most_tokens:,}"
-        notes.append(f"a rank now has up to {more} at once: memory for activations grows with them")
+        notes.append(f"a rank now has up to {more} in a batch: cut them into micro-batches by tokens, or memory grows")
     if not asked.options.equal_counts:
         notes.append(
             "ranks get unequal numbers of sequences: divide the summed loss by the tokens of the whole batch, for a"

@@ -94,7 +94,7 @@ def _render_evenness(balance: Balance, style: Style) -> list[str]:
     for name, field in rows:
         figures = "".join(f"{getattr(side, field):>{_COLUMN}.3f}" for side in (before, after))
         lines.append(f"  {pad(name, _NAME_WIDTH)}{figures}")
-    for name, field in (("most tokens at once", "most_tokens"), ("most sequences at once", "most_sequences")):
+    for name, field in (("most tokens of a rank", "most_tokens"), ("most sequences", "most_sequences")):
         figures = "".join(f"{getattr(side, field):>{_COLUMN},}" for side in (before, after))
         lines.append(f"  {pad(name, _NAME_WIDTH)}{figures}")
     return lines
@@ -187,5 +187,5 @@ def _amount(load: float) -> str:
 def _over(share: float) -> str:
     """Write by how much something is over the bound."""
     if share < 5e-7:
-        return "0 %"
+        return "0%"
     return f"{share:.2%}" if share >= 0.001 else f"{share:.4%}"
