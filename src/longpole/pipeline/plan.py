@@ -171,6 +171,7 @@ def _plan_of(planned: Planned, costs: CollectiveCosts, memory: PlanMemory, spent
     step = describe_step(spent, layout.world, error, why)
     hardware = describe_hardware(planned, layout, work.dtype)
     utilisation = describe_utilisation(planned, step.tokens_per_s)
+    messages = step_messages(model, layout, work, planned.software.wiring, stage=spent.stage)
     limits = find_limits(planned, hardware, memory, step, spent)
     return Plan(
         schema=SCHEMA,
@@ -185,7 +186,7 @@ def _plan_of(planned: Planned, costs: CollectiveCosts, memory: PlanMemory, spent
         step=step,
         utilisation=utilisation,
         limits=limits,
-        messages=describe_messages(planned, step_messages(model, layout, work), costs),
+        messages=describe_messages(planned, messages, costs),
         defaults=_defaults(planned.told),
         notes=list(planned.told.notes),
     )

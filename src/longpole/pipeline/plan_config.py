@@ -318,6 +318,8 @@ def _own_figures(given: Mapping[str, Any], dtype: str) -> dict[str, Any]:
     ):
         if key in given:
             found[name] = float(given[key]) * BYTES_PER_GB
+    if "memory_gb" in given:
+        found["reported_memory_bytes"] = None
     if "scaleup_gb_per_s" in given:
         found |= {"scaleup_both_bytes_per_s": 2 * found["scaleup_bytes_per_s"], "ring_bytes_per_s": None}
     return found
@@ -438,8 +440,11 @@ def _cluster(file: PlanFile, device: Device, layout: Layout, told: Told) -> Clus
         told.default("[hardware] devices_per_node", f"{node}", "device table")
     if "scaleup_gb_per_s" not in given and device.scaleup_bytes_per_s:
         told.default(
-            "[hardware] scaleup_gb_per_s", f"{device.scaleup_bytes_per_s / BYTES_PER_GB:g} ", "one way, device table"
+            "[hardware] scaleup_gb_per_s", f"{device.scaleup_bytes_per_s / BYTES_PER_GB:g}", "one way, device table"
         )
+    if not given.keys() & {"memory_gb", "memory_limit_gb"} and device.usable_memory_bytes:
+        usable_gb = device.usable_memory_bytes / BYTES_PER_GB
+        told.default("[hardware] memory_gb", f"{usable_gb:.1f}", "what the device reports")
     if network is None and node is not None and layout.world > node:
         says = (
             f"missing: {layout.world} devices are more than one node of {node}, and no rate is guessed. State what one"
@@ -458,6 +463,7 @@ def limit_bytes(file: PlanFile, device: Device) -> float:
     limit_gb = file.section("hardware").get("memory_limit_gb")
     if limit_gb is not None:
         return float(limit_gb) * BYTES_PER_GB
-    if device.memory_bytes is None:
+    usable = device.usable_memory_bytes
+    if usable is None:
         raise refuse_key(file.path, "hardware", "memory_gb", f"missing: no source states that of {device.name}")
-    return device.memory_bytes
+    return usable

@@ -11,7 +11,7 @@ from longpole.costs.count_formulas import explain_counts
 from longpole.costs.flops import counts
 from longpole.costs.formula import Formula, Quantity, quantity
 from longpole.costs.memory_explained import explain_memory
-from longpole.costs.step import STEP_S
+from longpole.costs.step_explained import explain_step
 from longpole.costs.utilisation import FULL_RATE_S, MFU
 from longpole.errors import UsageError
 from longpole.report.plan import PlanFigure
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from longpole.pipeline.plan_config import Planned
 
 ALL = "all"
-TOKENS_PER_S = Formula("tokens/step", "tokens/s", "tokens of a step over its time, all devices together")
 MICRO_BATCHES = Formula("global_batch/(dp*micro_batch)", "", "micro-batches of a replica in a step, m")
 DEVICES = Formula("tp*pp*dp*cp", "devices", "expert parallelism does not multiply: it is carved out of dp · cp · tp")
 
@@ -44,9 +43,11 @@ def explain_plan(planned: Planned, step: StepTime, costs: CollectiveCosts, wante
         *_of_layout(planned),
         *_of_parameters(planned, step),
         *_figures(explain_counts(planned.model, planned.work.sequence)),
-        *_of_step(step),
+        *_figures(
+            explain_step(planned.model, costs, planned.layout, planned.work, planned.calibration, planned.software)
+        ),
         *_figures(explain_memory(planned.model, planned.layout, planned.work, optimizer=planned.optimizer)),
-        *_of_messages(planned, costs),
+        *_of_messages(planned, step, costs),
         *_of_calibration(step.calibration),
     ]
     if wanted in ("", ALL):
@@ -103,19 +104,10 @@ def _of_parameters(planned: Planned, step: StepTime) -> list[PlanFigure]:
     return [*found, _figure(quantity(f"step at full rate ({planned.convention.name})", FULL_RATE_S, **full))]
 
 
-def _of_step(step: StepTime) -> list[PlanFigure]:
-    parts = step.parts_s
-    exposed = sum(seconds for name, seconds in parts.items() if name.startswith("exposed_"))
-    inputs = {name: seconds for name, seconds in parts.items() if not name.startswith("exposed_")}
-    return [
-        _figure(quantity("step", STEP_S, **inputs, exposed=exposed)),
-        _figure(quantity("tokens per second", TOKENS_PER_S, tokens=step.tokens, step=step.total_s)),
-    ]
-
-
-def _of_messages(planned: Planned, costs: CollectiveCosts) -> list[PlanFigure]:
+def _of_messages(planned: Planned, step: StepTime, costs: CollectiveCosts) -> list[PlanFigure]:
     found = []
-    for message in step_messages(planned.model, planned.layout, planned.work):
+    wiring = planned.software.wiring
+    for message in step_messages(planned.model, planned.layout, planned.work, wiring, stage=step.stage):
         name = f"{message.dimension} {message.kind}: {message.name} ({message.phase})"
         source = getattr(message.formula, "source", "")
         found.append(

@@ -52,7 +52,7 @@ def test_what_is_stated_is_not_told() -> None:
     stated = told(
         training={"recompute": "full", "dtype": "bf16", "gradient_bytes": 2, "optimizer": "adam", "flash": True},
         layout={"sp": False, "schedule": "1f1b"},
-        hardware={"devices_per_node": 8, "scaleup_gb_per_s": 450},
+        hardware={"devices_per_node": 8, "scaleup_gb_per_s": 450, "memory_gb": 80},
         calibration={"launch_us": 2},
     )
 
