@@ -82,7 +82,9 @@ def _render_device(device: Device) -> str:
         _number(rate, 1e9)
         for rate in (device.scaleup_bytes_per_s, device.scaleup_both_bytes_per_s, device.pair_bytes_per_s)
     )
-    memory = f"{_number(device.memory_bytes, 1e9)} GB | {_number(device.memory_bytes_per_s, 1e9)}"
+    reported = device.reported_memory_bytes
+    gib = "" if reported is None else f" ({reported / 2**30:.1f} GiB)"
+    memory = f"{_number(device.memory_bytes, 1e9)} GB{gib} | {_number(device.memory_bytes_per_s, 1e9)}"
     domain, pcie, power = device.scaleup_domain, device.pcie_bytes_per_s, device.power_w
     rest = f"{_number(domain, 1)} | {_number(pcie, 1e9)} | {_number(power, 1)}"
     return f"| `{device.name}` | {also} | {peaks} | {memory} | {device.fabric} | {links} | {rest} |"

@@ -44,6 +44,22 @@ ALIASES: Final[dict[str, str]] = {
     "tpu v5p": "TPUv5p",
     "tpu v6e": "TPUv6e",
 }
+# Least "total capacity" of a part in public out-of-memory reports of PyTorch: the GB of data sheets are GiB, less what
+# firmware, driver and, on GDDR, error correction keep. Parts that no report was found of are left out.
+REPORTED_GIB: Final = {
+    "V100-SXM2-32GB": 31.73,
+    "A100-SXM4-40GB": 39.38,
+    "A100-SXM4-80GB": 79.14,
+    "H100-SXM5-80GB": 79.14,
+    "H200-SXM-141GB": 139.72,
+    "B200-SXM-180GB": 178.35,
+    "GB200-per-GPU": 184.31,
+    "L40S": 44.40,
+    "A10": 22.05,
+    "MI300X": 191.69,
+    "MI325X": 255.69,
+}
+_GIB: Final = 2**30
 _VENDORS: Final = ("nvidia ", "amd instinct ", "amd ", "google ", "huawei ", "instinct ")
 
 
@@ -55,6 +71,8 @@ class Device:
         name, vendor, arch: What it is called.
         peak_flops: Data type -> dense peak in FLOP/s (operations for int8).
         memory_bytes: Decimal bytes, as data sheets count.
+        reported_memory_bytes: What the part itself reports, where that is known (`REPORTED_GIB`): 6 to 8 % more for
+            high-bandwidth memory, less for GDDR.
         memory_bytes_per_s: Peak rate of its memory.
         fabric: The scale-up link.
         scaleup_bytes_per_s: Sum over its scale-up links, one direction.
@@ -85,6 +103,12 @@ class Device:
     confidence: str
     source: str
     notes: str
+    reported_memory_bytes: float | None = None
+
+    @property
+    def usable_memory_bytes(self) -> float | None:
+        """What a program can have at most: what the part reports, else what its data sheet says."""
+        return self.memory_bytes if self.reported_memory_bytes is None else self.reported_memory_bytes
 
     def peak(self, dtype: str) -> float:
         """Return the dense peak of a data type in FLOP/s.
@@ -164,6 +188,7 @@ def _device(row: dict[str, str]) -> Device:
         confidence=row["confidence"],
         source=row["source"],
         notes=row["notes"],
+        reported_memory_bytes=REPORTED_GIB[row["name"]] * _GIB if row["name"] in REPORTED_GIB else None,
     )
 
 

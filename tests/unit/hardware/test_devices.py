@@ -8,7 +8,7 @@ import pytest
 
 from longpole.costs.cluster import EFFICIENCY
 from longpole.errors import UsageError
-from longpole.hardware.devices import all_devices, find_device, match_device
+from longpole.hardware.devices import Device, all_devices, find_device, match_device
 from tests.published_tables import read_table
 
 if TYPE_CHECKING:
@@ -118,3 +118,28 @@ def test_a_ring_is_modelled_at_four_fifths_of_the_line(name: str) -> None:
     assert device.ring_bytes_per_s is not None
     assert device.scaleup_bytes_per_s is not None
     assert device.ring_bytes_per_s / device.scaleup_bytes_per_s == pytest.approx(EFFICIENCY["scale_up"])
+
+
+@pytest.mark.parametrize(
+    ("name", "sheet_gb", "reported_gib"),
+    [
+        ("A100-SXM4-80GB", 80, 79.14),
+        ("H200-SXM-141GB", 141, 139.72),
+        ("B200-SXM-180GB", 180, 178.35),
+        ("L40S", 48, 44.4),
+    ],
+)
+def test_a_part_reports_other_memory_than_its_data_sheet(name: str, sheet_gb: float, reported_gib: float) -> None:
+    """The GB of a data sheet are GiB, of which 0.2 to 8 % are kept back."""
+    device = find_device(name)
+
+    assert device.memory_bytes == sheet_gb * 1e9
+    assert device.usable_memory_bytes == reported_gib * 2**30
+
+
+@pytest.mark.parametrize("device", all_devices(), ids=lambda device: device.name)
+def test_what_is_reported_is_within_the_gib_of_the_data_sheet(device: Device) -> None:
+    if device.reported_memory_bytes is None or device.memory_bytes is None:
+        assert device.usable_memory_bytes == device.memory_bytes
+        return
+    assert 0.9 < device.reported_memory_bytes / (device.memory_bytes / 1e9 * 2**30) < 1

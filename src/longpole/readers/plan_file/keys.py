@@ -95,7 +95,9 @@ _HARDWARE: Final = (
     PlanKey("hardware", "peak_tflops", "peaks", "the table's", "Dense peak: a number, or one by data type.", 10**6),
     PlanKey("hardware", "memory_gb", "number", "the table's", "Memory of a device, in decimal GB.", 10**5),
     PlanKey("hardware", "memory_gb_per_s", "number", "the table's", "Rate of that memory.", 10**6),
-    PlanKey("hardware", "memory_limit_gb", "number", "`memory_gb`", "What a plan may use of it.", 10**5),
+    PlanKey(
+        "hardware", "memory_limit_gb", "number", "what it reports, else `memory_gb`", "What a plan may use.", 10**5
+    ),
     PlanKey("hardware", "collective_record", "text", "", "A log of nccl-tests or a record of `bench collectives`."),
 )
 
