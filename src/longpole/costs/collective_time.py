@@ -5,7 +5,8 @@ shipped fits to measured systems (`hardware/nccl_fits.csv`), also between and a 
 that were measured; NCCL's own model (`hardware/nccl.py`); line rates. Sizes are the full buffer's in bytes, as
 nccl-tests counts: the input of a reduce-scatter, the output of an all-gather, what a device sends in an all-to-all.
 
-Dividing bytes by line rates is off by 94 % (median) below 16 MB: latency and the pieces that a message goes in decide.
+Dividing bytes by line rates is off by 94 % (median), below 16 MB by 99 %: latency and the pieces that a message goes
+in decide.
 """
 
 from __future__ import annotations
