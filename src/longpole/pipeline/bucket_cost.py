@@ -24,6 +24,8 @@ KIND: Final = "all_reduce"
 _LARGE_BYTES: Final = 1 << 28  # where a curve's rate is taken
 _ASSUMED_LATENCY_NS: Final = 20_000.0  # of `buckets`: measured on nodes of A100 (tests/oracles/nccl_fit_...csv)
 _RATES_APART_MAX: Final = 2.0  # recorded rates that differ by more do not go with bytes: they hold waiting
+_LARGE_SHARE: Final = 4  # buckets of at least a quarter of the largest tell the rate …
+_SMALL_SHARE: Final = 64  # … and those of less than this part of it the latency
 MISSING: Final = ["a record of bench collectives (--collective-record)", "or latency and rate (--cost US:GB_PER_S)"]
 
 
@@ -127,13 +129,24 @@ def _nccl_model(device_name: str, ranks: int, on_node: int) -> Model | None:
 
 
 def _own_rate(times: RecordedTimes) -> Model | Unknown:
-    """Return a rate from the recorded buckets, with a latency that is assumed."""
+    """Return what the recorded buckets say: the rate of the large ones, and a latency from small ones or assumed.
+
+    Where waiting for other ranks is in their times, both are no better than this, and maybe worse than they are.
+    """
     what = "recorded buckets" if times.is_split else "recorded buckets, waiting for other ranks included"
-    rates = [size / (ns - _ASSUMED_LATENCY_NS) for size, ns in times.points if ns > 2 * _ASSUMED_LATENCY_NS]
+    largest = max((size for size, _ in times.points), default=0.0)
+    rates = [
+        size / (ns - _ASSUMED_LATENCY_NS)
+        for size, ns in times.points
+        if size * _LARGE_SHARE >= largest and ns > 2 * _ASSUMED_LATENCY_NS
+    ]
     if not rates:
         return Unknown("no cost of an all-reduce is known for this device and number of ranks", MISSING)
     if max(rates) > _RATES_APART_MAX * min(rates):
         why = f"{what} moved {min(rates):.3g} to {max(rates):.3g} GB/s: their times do not go with their bytes"
         return Unknown(f"no cost of an all-reduce is known for this device and number of ranks, and {why}", MISSING)
-    says = f"rate of the {what}; latency assumed"
-    return Model(_ASSUMED_LATENCY_NS, 0.0, median(rates), "buckets", says)
+    rate = median(rates)
+    latencies = [ns - size / rate for size, ns in times.points if size * _SMALL_SHARE < largest]
+    if latencies:
+        return Model(max(*latencies, _ASSUMED_LATENCY_NS), 0.0, rate, "buckets", f"latency and rate of the {what}")
+    return Model(_ASSUMED_LATENCY_NS, 0.0, rate, "buckets", f"rate of the {what}; latency assumed")

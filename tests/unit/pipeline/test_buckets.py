@@ -90,8 +90,8 @@ def test_without_a_model_the_buckets_own_rate_stands_in(tmp_path: Path) -> None:
 
 
 def test_buckets_whose_times_do_not_go_with_their_bytes_give_no_rate(tmp_path: Path) -> None:
-    """A first bucket of one gradient, and a latency of 5 ms that the rate cannot hold."""
-    found = _swept(Job(latency_us=5_000), tmp_path, cost=None)
+    """Buckets of 12 and 29 MB, and 20 ms of each that has nothing to do with bytes."""
+    found = _swept(Job(latency_us=20_000, first_cap_bytes=10 * MIB), tmp_path, cost=None)
 
     assert found.verdict == "not known"
     assert isinstance(found.best, Unknown)
@@ -161,3 +161,48 @@ def test_all_ranks_together_tell_waiting_from_moving(root: Path) -> None:
     assert isinstance(found.cost, BucketCost)
     assert (found.cost.ranks, found.cost.recorded_as) == (4, "transfer")
     assert found.verdict == "keep"
+
+
+def test_small_buckets_tell_the_latency_and_large_ones_the_rate(tmp_path: Path) -> None:
+    """A first bucket of one mebibyte beside one of the rest: what a cap of a gigabyte leaves."""
+    job = Job(gradients=160, gradient_bytes=MIB, cap_bytes=1000 * MIB, latency_us=250)
+
+    found = _swept(job, tmp_path, cost=None)
+
+    assert isinstance(found.cost, BucketCost)
+    assert found.cost.model.gb_per_s == pytest.approx(12.5, rel=0.05)
+    assert found.cost.model.alpha_ns == pytest.approx(250_000, rel=0.1)
+    assert found.cost.model.says.startswith(
+        "latency and rate of the recorded buckets, waiting for other ranks included"
+    )
+
+
+def test_the_last_gradient_is_the_least_that_any_cap_leaves(tmp_path: Path) -> None:
+    found = _swept(Job(gradients=2, gradient_bytes=80 * MIB), tmp_path)
+
+    assert isinstance(found.best, BestCap)
+    assert found.best.least_ns == pytest.approx(60_000 + 80 * MIB / 12.5, rel=0.001)
+    assert found.best.exposed_ns == pytest.approx(found.best.least_ns, rel=0.001)
+
+
+@pytest.mark.parametrize("kind", ["ddp2_fsdp", "train_resnet18"])
+def test_jobs_without_buckets_are_refused(kind: str, shared: Path) -> None:
+    paths = {
+        "ddp2_fsdp": shared / "corpus/own-torch-cpu/kineto/ddp2_fsdp",
+        "train_resnet18": shared / "corpus/AMD-AGI-TraceLens/mi300/ddp_resnet18_no_pool/train_resnet18.json.gz",
+    }
+    with pytest.raises(InputError, match="found"):
+        sweep_buckets([str(paths[kind])], BucketOptions(report=ReportOptions(use_cache=False, processes=1)))
+
+
+def test_a_real_resnet_ran_with_torchs_own_caps(shared: Path) -> None:
+    """ResNet-18 in bfloat16 on 8 devices: 11,689,512 parameters; the first bucket closes above 1 MiB."""
+    trace = shared / "corpus/AMD-AGI-TraceLens/mi300/resnet_act_checkpoint.json.gz"
+
+    found = sweep_buckets([str(trace)], BucketOptions(report=ReportOptions(use_cache=False, processes=1)))
+
+    assert (found.gradients.bytes, found.gradients.sizes) == (2 * 11_689_512, "recorded")
+    assert found.recorded.sizes_bytes == [5_746_640, 17_632_384]
+    assert isinstance(found.recorded.cap, CapRange)
+    assert found.recorded.cap.torch_default
+    assert found.verdict == "not known"  # one rank of eight: 7 ms for 6 MB is mostly waiting

@@ -22,6 +22,7 @@ _COLUMN: Final = 11
 _BAR_WIDTH: Final = 24
 _MIB: Final = 1 << 20
 _SIZES_SHOWN: Final = 8
+_FLOOR_SHARE: Final = 2  # the floor is worth a sentence where it is half of what is left
 _NARROW: Final = 1.05  # nobody sets a cap to within five percent of what a bucket happens to hold
 _SOURCES: Final = {
     "fit": "fitted to this run's own transfers",
@@ -133,6 +134,9 @@ def _best_words(buckets: Buckets) -> str:
         words += f" Communication takes longer than the pass; then {escape(best.formula)} is best."
     else:
         words += f" {best.formula_bytes.unknown[0].upper()}{best.formula_bytes.unknown[1:]}."
+    if _FLOOR_SHARE * best.least_ns >= best.exposed_ns:
+        size, least = format_bytes(best.last_gradient_bytes), format_ns(best.least_ns)
+        words += f" No cap leaves less than {least}: the last gradient alone is {size}."
     if any(point.assumed for point in buckets.curve):
         words += " ?: smaller than recorded buckets whose inside is not known."
     return words
