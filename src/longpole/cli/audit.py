@@ -26,9 +26,7 @@ Exit codes: 0 consistent, perhaps under a reading that is named;
 1 inconsistent, implausible or impossible; 5 nothing can be compared."""
 _CORRECTED: Final = ("wording", "wrong model")
 
-Claims = Annotated[
-    str, typer.Argument(metavar="CLAIMS", help="What is stated, in TOML or JSON; - for standard input.")
-]
+Claims = Annotated[str, typer.Argument(metavar="CLAIMS", help="What is stated, in TOML or JSON; - for standard input.")]
 All = Annotated[bool, typer.Option("--all", help="Show every relation and every figure that follows.")]
 JsonFile = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Write the audit as JSON; - for standard output.")

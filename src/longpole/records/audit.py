@@ -133,6 +133,7 @@ class AuditStatement(msgspec.Struct, frozen=True):
         conventions: Ways to count FLOPs that were tried.
         explanations: What would make it hold, the simplest first.
         tried: How many slips and pairs of them were tried for that.
+        nearest: Where none would, what the likeliest one would make of it; else empty.
         implied: What follows from it and is not stated.
     """
 
@@ -149,6 +150,7 @@ class AuditStatement(msgspec.Struct, frozen=True):
     conventions: list[AuditConvention]
     explanations: list[AuditExplanation]
     tried: int
+    nearest: str
     implied: list[AuditFigure]
 
 

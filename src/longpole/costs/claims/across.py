@@ -47,7 +47,11 @@ def across(
 
 def _is_same_run(one: Statement, other: Statement) -> bool:
     """Tell whether two rows are of one model, sequence, device and precision, as far as either says."""
-    if (one.model_name, one.device, one.words.get("dtype")) != (other.model_name, other.device, other.words.get("dtype")):
+    if (one.model_name, one.device, one.words.get("dtype")) != (
+        other.model_name,
+        other.device,
+        other.words.get("dtype"),
+    ):
         return False
     return all(_value(one, name) == _value(other, name) for name in _OF_MODEL)
 
@@ -123,4 +127,3 @@ def swapped(one: Statement, other: Statement) -> str | None:
         if not evaluate_all(one.given(name, second))[0].bad and not evaluate_all(other.given(name, first))[0].bad:
             return name
     return None
-

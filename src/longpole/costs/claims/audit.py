@@ -17,7 +17,10 @@ from longpole.costs.claims.findings import (
     findings,
     implied,
     is_tested,
+    nearest_of,
     omissions,
+    relations_of,
+    repairs,
     stated,
 )
 from longpole.records.audit import (
@@ -108,41 +111,39 @@ def _judge(statement: Statement, best: Evaluation, same: list[Evaluation]) -> Au
         conventions=tried_conventions,
         explanations=explanations,
         tried=tried,
+        nearest=nearest_of(best) if best.bad and not explanations else "",
         implied=implied(best),
     )
 
 
 def _readings(best: Evaluation, same: list[Evaluation], found: list[AuditFinding]) -> list[str]:
     """Return what the verdict takes for granted beyond the words of the statement."""
-    readings = list(best.reading.says) if not any(one.status in _OF_STATUS for one in found) or best.reading.cost else []
-    counted = [one for one in (best.counting, best.device_counting) if one.name and _decides(one.name, same, best)]
+    readings = (
+        list(best.reading.says) if not any(one.status in _OF_STATUS for one in found) or best.reading.cost else []
+    )
+    counted = [
+        one
+        for one, target in ((best.counting, "flops_token"), (best.device_counting, "hw_flops_token"))
+        if one.name and _decides(target, same, best)
+    ]
     readings += [f"FLOPs counted as {one.name}: {one.says}" for one in counted]
     if best.level == CUT:
         readings.append("a figure is cut off after its last digit, not rounded")
     if best.apart:
         readings.append("figures that were measured each by itself are apart by up to 2.5 %")
+    readings = [one for one in readings if "forward pass only" not in one]
     readings += [reading for breach in best.breaches for reading in breach.readings]
     return list(dict.fromkeys(readings))
 
 
-def _decides(name: str, same: list[Evaluation], best: Evaluation) -> bool:
-    """Tell whether something holds under one convention and not under another."""
+def _decides(target: str, same: list[Evaluation], best: Evaluation) -> bool:
+    """Tell whether something holds under one way of counting FLOPs and not under another."""
     if best.bad or "convention" in best.reading.statement.words:
         return False
     used = any(
-        key in check.residual.powers or any("FLOPs of a token as" in one.says for one in _through(best, check))
-        for check in best.solution.checks
-        for key in ("counted_flops_token", "counted_hw_flops_token")
+        relation.target == target for check in best.solution.checks for relation in relations_of(check, best.solution)
     )
-    return used and any(one.bad > best.bad for one in same) and bool(name)
-
-
-def _through(best: Evaluation, check: object) -> list[object]:
-    relation = check.relation  # type: ignore[attr-defined]
-    found = [relation]
-    for name in relation.fields:
-        found += best.solution.through.get(name, ())
-    return found
+    return used and any(one.bad > best.bad for one in same)
 
 
 def _verdict(best: Evaluation, found: list[AuditFinding], readings: list[str], left_out: list[str]) -> Verdict:
@@ -173,6 +174,8 @@ def _says(
     says = found[0].says
     if explanations:
         says += f"; it would hold if {explanations[0].says}"
+    elif counts := repairs(found):
+        says += f"; it would hold with {counts}"
     return says
 
 
@@ -189,14 +192,20 @@ def _exchange(statements: tuple[Statement, ...], judged: list[AuditStatement]) -
                 continue
             what = FIELDS[field].what
             for one, other in ((first, second), (second, first)):
-                says = f"the {what} of {judged[other].name} belongs here: the two are exchanged"
+                says = f"the {what} of “{judged[other].name}” belongs here: the two are exchanged"
                 result[one] = _reworded(judged[one], says)
     return result
 
 
 def _reworded(one: AuditStatement, says: str) -> AuditStatement:
     return msgspec.structs.replace(
-        one, verdict="consistent_under", qualifier="wording", readings=[says], says=f"the figures hold; {says}", explanations=[]
+        one,
+        verdict="consistent_under",
+        qualifier="wording",
+        readings=[says],
+        says=f"the figures hold; {says}",
+        explanations=[],
+        nearest="",
     )
 
 
@@ -211,4 +220,3 @@ def _says_of_all(judged: list[AuditStatement], between: list[AuditAcross], verdi
         says += f"; {len(against)} pair{'s' if len(against) > 1 else ''} contradict each other: {against[0].says}"
     del verdict
     return says
-

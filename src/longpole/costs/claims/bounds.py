@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -29,6 +30,7 @@ _CAPACITY: Final = 1.08  # an "80 GB" part holds 80 GiB
 _IN_SWITCH: Final = ("nvls", "sharp", "collnet", "nvlstree")
 _IN_SWITCH_ARCH: Final = ("Hopper", "Blackwell")
 _NO_BUBBLE: Final = ("zb", "dualpipe", "zero bubble")
+_DUST: Final = 1e-6
 _ADAM_BYTES: Final = 16  # bytes of states a parameter, ZeRO paper, arXiv:1910.02054, K = 12
 
 
@@ -73,19 +75,20 @@ def _utilisation(statement: Statement, solution: Solution) -> list[Breach]:
         if term is None:
             continue
         stated = name in solution.figures
-        what = name.upper() if stated else f"{name.upper()} that follows"
+        what = name.upper() if stated else f"{name.upper()}, as it follows,"
         if _above(solution, term):
-            says = f"the {what} is {{ratio}}: more than the peak"
+            says = f"{what} {{ratio}}: more than the peak"
             found.append(Breach(code="R7", severity="impossible", says=says, ratio=term, fields=tuple(term.powers)))
             continue
         ceiling = _ceiling(statement)
         if ceiling is not None and _above(solution, term, ceiling):
             assert statement.device is not None
             says = (
-                f"the {what} is {{ratio}}: more than the {100 * ceiling:.1f} % of the best matrix product measured on"
+                f"{what} {{ratio}}: more than the {100 * ceiling:.1f} % of the best matrix product measured on"
                 f" {statement.device.name}"
             )
             scaled = Term(term.constant / ceiling, term.powers)
+            says = says.replace("{ratio}", f"{100 * term.value(solution.figures):.1f} %")
             found.append(Breach(code="R7", severity="implausible", says=says, ratio=scaled, fields=tuple(term.powers)))
     return found
 
@@ -122,19 +125,20 @@ def _links(statement: Statement, solution: Solution) -> list[Breach]:
         if _above(solution, ratio, 1.001):
             both = device.scaleup_both_bytes_per_s
             beside = f" ({both / 1e9:g} both ways)" if both else ""
-            says = f"no link of {device.name} carries that: {device.fabric} carries {fastest / 1e9:g} GB/s one way{beside}"
-            found.append(
-                Breach(code="R9", severity="contradicts", says=says, ratio=ratio, fields=tuple(ratio.powers))
+            says = (
+                f"no link of {device.name} carries that: {device.fabric} carries {fastest / 1e9:g} GB/s one way{beside}"
             )
+            found.append(Breach(code="R9", severity="contradicts", says=says, ratio=ratio, fields=tuple(ratio.powers)))
     busbw = solution.known.get("busbw")
-    if busbw is None:
-        return found
+    if busbw is None or (link is not None and "busbw" not in solution.figures and "algbw" not in solution.figures):
+        return found  # told of the time that it follows from
     limit = link if link is not None else Term(fastest, {}) if fastest else None
     if limit is None:
         return found
     ratio = busbw.times(limit, -1.0)
     if _above(solution, ratio) and not _reduced_in_switch(statement, solution, ratio):
-        says = "the bus bandwidth is {ratio} times what a link carries one way; only a reduction in the switch does that"
+        carried = f" ({limit.value(solution.figures) / 1e9:g} GB/s)"
+        says = f"that is {{ratio}} times what a link carries one way{carried}; only a reduction in the switch does that"
         found.append(Breach(code="R9", severity="impossible", says=says, ratio=ratio, fields=tuple(ratio.powers)))
     return found
 
@@ -160,9 +164,13 @@ def _reduced_in_switch(statement: Statement, solution: Solution, ratio: Term) ->
 
 
 def _collectives(statement: Statement, solution: Solution) -> list[Breach]:
-    """A collective takes its bytes by the link at the least."""
+    """Look whether a collective is faster than its bytes by the link."""
     known = solution.known
-    if not {"comm_s", "comm_bytes", "link"} <= known.keys() or in_switch(statement):
+    if (
+        not {"comm_s", "comm_bytes", "link"} <= known.keys()
+        or in_switch(statement)
+        or leaves_ring_out(statement, solution)
+    ):
         return []
     factor = known.get("bus_factor") or Term(_least_factor(statement), {})
     ratio = known["comm_bytes"].times(factor).times(known["link"], -1.0).times(known["comm_s"], -1.0)
@@ -170,6 +178,18 @@ def _collectives(statement: Statement, solution: Solution) -> list[Breach]:
         return []
     says = "the link needs {ratio} times that for what each rank sends"
     return [Breach(code="R9", severity="impossible", says=says, ratio=ratio, fields=tuple(ratio.powers))]
+
+
+def leaves_ring_out(statement: Statement, solution: Solution) -> bool:
+    """Tell whether a time is the bytes by the link, without what a ring sends more of them: 2(n-1)/n."""
+    known = solution.known
+    if not {"comm_s", "comm_bytes", "link"} <= known.keys() or in_switch(statement):
+        return False
+    if statement.words.get("collective", "all_reduce").lower().replace("-", "_") not in ("all_reduce", "allreduce"):
+        return False
+    factor = solution.value("bus_factor")
+    low, high = known["comm_bytes"].times(known["link"], -1.0).times(known["comm_s"], -1.0).ends(solution.figures, CUT)
+    return low <= 1 <= high and (factor is None or factor > 1 + _DUST)
 
 
 def _least_factor(statement: Statement) -> float:
@@ -195,9 +215,7 @@ def _memory(statement: Statement, solution: Solution) -> list[Breach]:
                 f"weights, gradients and Adam's states ({states[1]}) are {{ratio}} times that memory; it fits only with"
                 " another optimizer, narrower states or states kept elsewhere"
             )
-            found.append(
-                Breach(code="R10", severity="implausible", says=says, ratio=ratio, fields=tuple(ratio.powers))
-            )
+            found.append(Breach(code="R10", severity="implausible", says=says, ratio=ratio, fields=tuple(ratio.powers)))
     return found
 
 
@@ -215,15 +233,16 @@ def _least_states(statement: Statement, solution: Solution) -> tuple[Term, str] 
     if stage is None or stage == 3 or not {"tp", "pp"} <= known.keys():
         return Term(_ADAM_BYTES, {}).times(whole).times(known["gpus"], -1.0), "divided over all devices"
     each = whole.times(known["tp"], -1.0).times(known["pp"], -1.0)
-    least = {0: 16.0, 1: 4.0, 2: 2.0}[stage]
-    return Term(least, {}).times(each), f"at least {least:g} bytes a parameter with ZeRO stage {stage}"
+    replicas = solution.value("dp") or math.inf
+    least = {0: 16.0, 1: 4.0 + 12.0 / replicas, 2: 2.0 + 14.0 / replicas}[stage]
+    return Term(least, {}).times(each), f"at least {least:.3g} bytes a parameter with ZeRO stage {stage}"
 
 
 _TRAININGS: Final = ("training", "pre-training", "pretraining", "pretrain", "train")
 
 
 def _bubble(statement: Statement, solution: Solution) -> list[Breach]:
-    """A bubble is at least what its schedule leaves: the closed forms of arXiv:2104.04473, section 2.2."""
+    """Look whether a bubble is smaller than its schedule leaves: arXiv:2104.04473, section 2.2."""
     bubble, stages, batches = (solution.value(name) for name in ("bubble", "pp", "ga"))
     schedule = statement.words.get("schedule", "").lower()
     if bubble is None or not stages or not batches or any(one in schedule for one in _NO_BUBBLE):
@@ -249,7 +268,7 @@ def _bubble(statement: Statement, solution: Solution) -> list[Breach]:
 def _growth(statement: Statement, solution: Solution) -> list[Breach]:
     del statement
     known = solution.known
-    if "efficiency" in known:
+    if "efficiency" in solution.figures:
         ratio = Term(1 / _SUPERLINEAR, {}).times(known["efficiency"])
         says = "the efficiency is above 100 %: more than every added device can give needs a reason, such as a cache"
     elif {"speedup", "gpus", "baseline_gpus"} <= known.keys():
@@ -264,7 +283,7 @@ def _growth(statement: Statement, solution: Solution) -> list[Breach]:
 
 
 def _division(statement: Statement, solution: Solution) -> list[Breach]:
-    """What has to divide what; only counts that are stated or follow from counts alone are looked at."""
+    """Look at what has to divide what, among counts that are stated or follow from counts alone."""
     found: list[Breach] = []
     for name in ("dp", "ga", "batch_per_dp", "pp", "tp", "cp", "gbs", "mbs"):
         term = solution.known.get(name)
@@ -272,14 +291,17 @@ def _division(statement: Statement, solution: Solution) -> list[Breach]:
             continue
         value = term.value(solution.figures)
         if abs(value - round(value)) > 1e-6 * max(value, 1.0) or value < 1 - 1e-9:
-            says = f"{_TITLES[name]} would have to be {value:.4g}, which is no whole number: what is stated does not divide"
+            says = f"{_TITLES[name]} would have to be {value:.4g}, no whole number: what is stated does not divide"
             found.append(Breach(code=_CODES[name], severity="contradicts", says=says, fields=tuple(term.powers)))
     tp, heads = solution.value("tp"), statement.count("heads") or (statement.model.heads if statement.model else None)
     if tp and "tp" in statement.figures and statement.figures["tp"].text != SPLIT_TEXT and heads and heads % round(tp):
         says = f"TP {round(tp)} does not divide {heads} heads"
         found.append(Breach(code="R1", severity="contradicts", says=says, fields=("tp", "heads")))
     found += _experts(statement, solution)
-    stages, layers = solution.value("pp"), statement.count("layers") or (statement.model.layers if statement.model else 0)
+    stages, layers = (
+        solution.value("pp"),
+        statement.count("layers") or (statement.model.layers if statement.model else 0),
+    )
     if stages and layers and stages > layers:
         says = f"PP {round(stages)} is more than {layers} layers"
         found.append(Breach(code="R1", severity="contradicts", says=says, fields=("pp", "layers")))
@@ -302,7 +324,16 @@ def _experts(statement: Statement, solution: Solution) -> list[Breach]:
     return found
 
 
-_CODES: Final = {"dp": "R1", "pp": "R1", "tp": "R1", "cp": "R1", "ga": "R2", "batch_per_dp": "R2", "gbs": "R2", "mbs": "R2"}
+_CODES: Final = {
+    "dp": "R1",
+    "pp": "R1",
+    "tp": "R1",
+    "cp": "R1",
+    "ga": "R2",
+    "batch_per_dp": "R2",
+    "gbs": "R2",
+    "mbs": "R2",
+}
 _TITLES: Final = {
     "dp": "DP", "pp": "PP", "tp": "TP", "cp": "CP", "ga": "gradient accumulation",
     "batch_per_dp": "sequences of a replica", "gbs": "the global batch", "mbs": "the micro-batch",
@@ -314,7 +345,7 @@ def _all_counts(term: Term, solution: Solution) -> bool:
 
 
 def _decode(statement: Statement, solution: Solution) -> list[Breach]:
-    """A decode step reads every weight that its batch visits once: tokens/s <= batch · bandwidth / weights."""
+    """Look whether weights are read faster than memory allows: a decode step reads each one once."""
     if statement.words.get("purpose", "").lower() not in ("decode", "decoding", "inference", "serving", "generation"):
         return []
     known = solution.known

@@ -85,8 +85,7 @@ def _of_model(statement: Statement, model: Architecture | None) -> list[Counting
         width, length = dims
         attention = {"palm": 1.0, "palm (causal)": 0.5}
         found += [
-            _with_attention(statement, name, share, width, length, MODEL, 6.0, cost=0 if share == 1.0 else 1)
-            for name, share in attention.items()
+            _with_attention(statement, name, share * width * length, MODEL, 6.0) for name, share in attention.items()
         ]
     elif found:
         found.append(_open(statement, model, sequence))
@@ -108,13 +107,15 @@ def _of_device(statement: Statement, model: Architecture | None) -> list[Countin
     elif (dims := _dims(statement)) is not None:
         width, length = dims
         if recompute != "none":
-            found.append(_with_attention(statement, "palm_hw", 1.0, width, length, DEVICE, 8.0))
-        found.append(_with_attention(statement, "palm", 1.0, width, length, DEVICE, 6.0))
+            found.append(_with_attention(statement, "palm_hw", width * length, DEVICE, 8.0))
+        found.append(_with_attention(statement, "palm", width * length, DEVICE, 6.0))
     if name := _parameter_field(statement):
         found += [_multiple(name, 8.0, "8n", "8 FLOPs for each parameter: the forward pass twice", DEVICE)]
         found += [_multiple(name, 6.0, "6n", "6 FLOPs for each parameter", DEVICE)]
     if MODEL in statement.figures:
-        relation = Relation("R4", DEVICE, (MODEL,), (), "FLOPs of a token as stated, computed forward twice", "4/3", 4 / 3)
+        relation = Relation(
+            "R4", DEVICE, (MODEL,), (), "FLOPs of a token as stated, computed forward twice", "4/3", 4 / 3
+        )
         found = [Counting(name="4/3 of it", says="every layer computed twice", relation=relation)]
     found += [_again(one) for one in _of_model(statement, model) if one.cost == _OPEN_COST and one.figures]
     if recompute != "none":
@@ -163,15 +164,14 @@ def _of_parameters(statement: Statement, model: Architecture | None) -> list[Cou
     return [_multiple(name, 6.0, "6n", says, MODEL)] if name else []
 
 
-def _with_attention(
-    statement: Statement, name: str, share: float, width: int, length: int, target: str, flops: float, cost: int = 0
-) -> Counting:
-    """Count flops · (N + 2 · L · h · s · share), which for 6 is PaLM's 6N + 12 L h s."""
-    says = CONVENTIONS["palm"].title if share == 1.0 else "all parameters, and the causal half of attention"
+def _with_attention(statement: Statement, name: str, pairs: float, target: str, flops: float) -> Counting:
+    """Count flops · (N + 2 · pairs), which for 6 and pairs of L · h · s is PaLM's 6N + 12 L h s."""
+    causal = "(causal)" in name
+    says = "all parameters, and the causal half of attention" if causal else CONVENTIONS[name].title
     key = _parameter_field(statement)
     assert key is not None
-    figure = _over_parameters(statement, key, lambda n: flops * (n + 2.0 * share * width * length))
-    return _given(name, says if flops == 6.0 else CONVENTIONS["palm_hw"].title, figure, target, cost=cost)
+    figure = _over_parameters(statement, key, lambda n: flops * (n + 2.0 * pairs))
+    return _given(name, says, figure, target, cost=1 if causal else 0)
 
 
 def _open(statement: Statement, model: Architecture | None, sequence: int | None) -> Counting:
@@ -203,8 +203,10 @@ def _between(counting: Counting) -> Counting:
     """Count anything between no recomputation and a full one."""
     figure = next(iter((counting.figures or {}).values()))
     most = tuple(end * _FULL_REMATERIALISATION for end in figure.high)
-    between = Figure(figure.text, figure.value, figure.low, most)
-    return _given(f"{counting.name}, partly computed again", "between no and full recomputation", between, DEVICE, cost=2)
+    between = Figure(figure.text, figure.value, figure.low, most)  # type: ignore[arg-type]
+    return _given(
+        f"{counting.name}, partly computed again", "between no and full recomputation", between, DEVICE, cost=2
+    )
 
 
 def _variants(model: Architecture) -> list[tuple[Architecture, str]]:

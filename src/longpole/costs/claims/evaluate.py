@@ -84,9 +84,15 @@ def evaluate(reading: Reading, counting: Counting = NONE, device_counting: Count
         solution=solution,
         failed=failed,
         apart=apart,
-        breaches=tuple(breaches(reading.statement, solution)),
+        breaches=_told_once(breaches(reading.statement, solution), failed),
         level=max(levels, default=0),
     )
+
+
+def _told_once(found: list[Breach], failed: tuple[Check, ...]) -> tuple[Breach, ...]:
+    """Leave out what is only implausible of a figure that contradicts others anyway."""
+    wrong = {name for check in failed for name in check.residual.powers}
+    return tuple(one for one in found if one.severity != "implausible" or not wrong & set(one.fields))
 
 
 def is_apart(residual: Term, figures: dict[str, Figure]) -> bool:
@@ -103,10 +109,10 @@ def evaluate_all(statement: Statement) -> tuple[Evaluation, list[Evaluation]]:
     usual = usual_reading(statement)
     first = _under_all(usual)
     best = _best(first)
-    if best.bad or best.apart:
+    if best.bad or best.apart or best.cost:
         for reading in other_readings(usual):
             best = _best([best, *_under_all(reading)])
-            if not best.bad and not best.apart and best.cost <= reading.cost:
+            if not best.bad and not best.apart and best.cost <= 1:
                 break
     same = first if best.reading is usual else _under_all(best.reading)
     return best, same

@@ -111,7 +111,8 @@ FIELDS: Final[dict[str, Field]] = {
                f" minutes=60 hours=3600 hours_total=3600 wall_hours=3600 days={_DAY} training_days={_DAY}"),
         _field("gpu_s", "time", "device time in all", f"gpu_hours=3600 device_hours=3600 gpu_days={_DAY}"
                " chip_hours=3600 h800_hours=3600 h100_hours=3600 a100_hours=3600 tpu_hours=3600 gpu_seconds"),
-        _field("gpu_s_token", "time", "device time of a token", "gpu_hours_per_t=3.6e-9 gpu_hours_per_1e12_tokens=3.6e-9"
+        _field("gpu_s_token", "time", "device time of a token", "gpu_hours_per_t=3.6e-9"
+               " gpu_hours_per_1e12_tokens=3.6e-9"
                " gpu_hours_per_trillion_tokens=3.6e-9 gpu_hours_per_trillion=3.6e-9 gpu_hours_per_b=3.6e-6"),
         _field("time_s_token", "time", "time of a token", f"days_per_t={_DAY / 1e12} days_per_trillion={_DAY / 1e12}"
                f" days_per_trillion_tokens={_DAY / 1e12} days_per_1e12_tokens={_DAY / 1e12}"),
@@ -133,7 +134,8 @@ FIELDS: Final[dict[str, Field]] = {
                " total_pflops=1e15 aggregate_flops aggregate_tflops=1e12 total_tflops=1e12"),
         _field("peak", "flops_rate", "peak", "peak_tflops=1e12 peak_flops theoretical_tflops=1e12"
                " peak_tflops_per_gpu=1e12"),
-        _field("mfu", "share", "MFU", "bf16_mfu model_flops_utilization mfu_pct=0.01 mfu_percent=0.01 bf16_mfu_pct=0.01"),
+        _field("mfu", "share", "MFU", "bf16_mfu model_flops_utilization mfu_pct=0.01 mfu_percent=0.01"
+               " bf16_mfu_pct=0.01"),
         _field("hfu", "share", "HFU", "hardware_flops_utilization hfu_pct=0.01 hfu_percent=0.01"),
         _field("utilisation", "share", "share of peak", "utilization pct_peak=0.01 percent_of_peak=0.01 share_of_peak"
                " peak_share pct_of_peak=0.01"),
@@ -144,6 +146,8 @@ FIELDS: Final[dict[str, Field]] = {
                " forward_gflops_per_token=1e9 flops_token_forward"),
         _field("flops_step", "flops", "FLOPs of a step", "flops_per_step step_flops flop_step pflops_per_step=1e15"
                " flops_per_iteration"),
+        _field("flops_run", "flops", "FLOPs of the training", "training_flops total_flops compute total_compute"
+               " training_compute flops_training total_training_flops"),
         # Collectives and links
         _field("message", "bytes", "message", "S message_bytes bytes message_size payload payload_bytes"
                " all_reduce_bytes allreduce_bytes message_mb=1e6 size_bytes"),
@@ -157,14 +161,15 @@ FIELDS: Final[dict[str, Field]] = {
         _field("tp_step_comm_s", "time", "TP all-reduces of a micro-batch, forward and backward"),
         _field("least_comm_s", "time", "communication time at the least"),
         _field("comm_bytes", "bytes", "bytes of all collectives", "total_bytes traffic comm_gb=1e9"),
-        _field("link", "rate", "link, one direction", "bw bandwidth link_bw link_bandwidth link_gbps=1e9 link_gb_s=1e9"
+        _field("link", "rate", "link rate", "bw bandwidth link_bw link_bandwidth link_gbps=1e9 link_gb_s=1e9"
                " bandwidth_gb_s=1e9 uni_link_gbps=1e9 bw_gb_s=1e9 interconnect"),
         _field("algbw", "rate", "algorithm bandwidth", "algbw_gbps=1e9 algbw_gb_s=1e9 algorithm_bandwidth"),
         _field("busbw", "rate", "bus bandwidth", "busbw_gbps=1e9 busbw_gb_s=1e9 bus_bandwidth"),
         # Memory, pipeline, scaling
         _field("memory", "bytes", "memory of a device", "memory_bytes peak_memory memory_gb=1e9 mem_gb=1e9"
                " memory_gib=1073741824 mem_gib=1073741824 peak_memory_gb=1e9 memory_per_gpu gpu_memory"),
-        _field("weights", "bytes", "weights", "weights_bytes weights_gb=1e9 model_bytes weight_memory checkpoint"),
+        _field("weights", "bytes", "size of the weights", "weights_bytes weights_gb=1e9 model_bytes weight_memory"
+               " checkpoint"),
         _field("bytes_param", "amount", "bytes of a parameter", "bytes_per_param bytes_per_parameter"),
         _field("kv_token", "bytes", "KV cache of a token", "kv_bytes_per_token kv_cache_per_token kv_bytes_token"),
         _field("memory_rate", "rate", "memory bandwidth", "hbm hbm_bandwidth memory_bandwidth memory_tb_s=1e12"
@@ -197,9 +202,11 @@ WORDS: Final = {
     "kind": "purpose", "purpose": "purpose", "mode": "purpose",
 }  # fmt: skip
 REMARKS: Final = frozenset(
-    "name id label case_id title statement quote text note notes source url link_to comment claim says date who"
-    " paper table row explanation".split()
-)
+    {
+        "name", "id", "label", "case_id", "title", "statement", "quote", "text", "note", "notes", "source", "url",
+        "link_to", "comment", "claim", "says", "date", "who", "paper", "table", "row", "explanation",
+    }
+)  # fmt: skip
 # Keys that say what the collective is as well as how many there are.
 OF_COLLECTIVE: Final = {
     "all_reduces": "all_reduce", "allreduces": "all_reduce", "n_allreduces": "all_reduce",

@@ -7,7 +7,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from longpole.costs.claims.algebra import Term
-from longpole.costs.claims.bounds import in_switch
+from longpole.costs.claims.bounds import leaves_ring_out
+from longpole.costs.claims.explain import nearest
 from longpole.costs.claims.fields import FIELDS
 from longpole.costs.claims.figures import COARSE, CUT, ROUNDED
 from longpole.costs.claims.words import times, title_of, unit_of_field, write
@@ -17,10 +18,11 @@ from longpole.records.audit import (
     AuditExplanation,
     AuditFigure,
     AuditFinding,
+    Status,
 )
 
 if TYPE_CHECKING:
-    from longpole.costs.claims.algebra import Check, Solution
+    from longpole.costs.claims.algebra import Check, Relation, Solution
     from longpole.costs.claims.bounds import Breach
     from longpole.costs.claims.evaluate import Evaluation
     from longpole.costs.claims.explain import Explanation
@@ -28,15 +30,29 @@ if TYPE_CHECKING:
 
 # Of the figures in a contradiction, the one that is an outcome is called wrong first.
 _OUTCOMES: Final = (
-    "mfu", "hfu", "efficiency", "speedup", "r_mfu", "busbw", "comm_s", "ideal_step_s", "flops_token", "flops_step",
-    "flops_total", "flops_gpu", "hw_flops_gpu", "ga", "tokens_step", "collectives", "message", "peak", "cost", "gpu_s",
+    "mfu", "hfu", "efficiency", "speedup", "r_mfu", "busbw", "comm_s", "ideal_step_s", "kv_token",
+    "flops_run", "flops_token", "flops_step", "flops_total", "flops_gpu", "hw_flops_gpu", "ga",
+    "tokens_step", "collectives",
+    "message", "peak", "cost", "gpu_s",
     "time_s", "tokens", "step_s", "tok_s", "tok_s_gpu", "gbs", "gpus", "dp", "pp", "tp", "cp",
 )  # fmt: skip
 _HIDDEN: Final = frozenset(
-    {"counted_flops_token", "counted_hw_flops_token", "device_peak", "group", "element_bytes", "vp", "bus_factor"}
+    {
+        "counted_params",
+        "counted_kv_token",
+        "counted_flops_token",
+        "counted_hw_flops_token",
+        "device_peak",
+        "group",
+        "element_bytes",
+        "vp",
+        "bus_factor",
+    }
 )
 _NOT_IMPLIED: Final = _HIDDEN | {"layers", "hidden", "params", "hw_flops_token", "r_mfu", "r_tok"}
 _EXPONENT: Final = re.compile(r"\d[eE][-+]?\d")
+_REPAIRS: Final = 4
+_FAR: Final = 64.0  # a figure that would have to be so many times another is not what was wrong
 _TOLERANCE: Final = 1e-6
 
 
@@ -102,15 +118,14 @@ def _at_full_link(evaluation: Evaluation) -> list[AuditFigure]:
     low, high = term.ends(solution.figures, ROUNDED)
     what = f"{title_of('tp_step_comm_s')}, at {write('link', device.scaleup_bytes_per_s)} of {device.name}"
     text = term.explain(solution.figures, "s")
-    return [
-        AuditFigure("tp_step_comm_s", what, term.value(solution.figures), _end(low), _end(high), "s", text)
-    ]
+    return [AuditFigure("tp_step_comm_s", what, term.value(solution.figures), _end(low), _end(high), "s", text)]
 
 
 def findings(evaluation: Evaluation) -> list[AuditFinding]:
     """Return what came of every relation and limit."""
     found = [_of_check(check, evaluation) for check in evaluation.solution.checks]
-    return found + [_of_breach(one, evaluation.solution) for one in evaluation.breaches]
+    found += [_of_breach(one, evaluation.solution) for one in evaluation.breaches]
+    return found + omitted(evaluation)
 
 
 def _of_check(check: Check, evaluation: Evaluation) -> AuditFinding:
@@ -134,13 +149,19 @@ def _of_check(check: Check, evaluation: Evaluation) -> AuditFinding:
             factor=factor,
             corrections=_corrections(check.residual, target, solution),
         )
-    held = {None: "within 2.5 %, as figures measured each by itself", COARSE: "after rounding", CUT: "cut off, not rounded"}
+    held = {
+        None: "within 2.5 %, as figures measured each by itself",
+        COARSE: "after rounding",
+        CUT: "cut off, not rounded",
+    }
     note = held.get(check.level, "")
-    says = f"{check.relation.says}: {write(target, value, 4)} for {_shown(solution, target)}{f', {note}' if note else ''}"
-    status = "holds" if check.level is not None and check.level < CUT else "holds_under"
+    says = (
+        f"{check.relation.says}: {write(target, value, 4)} for {_shown(solution, target)}{f', {note}' if note else ''}"
+    )
+    status: Status = "holds" if check.level is not None and check.level < CUT else "holds_under"
     return AuditFinding(
         code=check.relation.code, status=status, says=says, fields=_fields(check.residual, solution), factor=factor
-    )  # type: ignore[arg-type]
+    )
 
 
 def _apart(factor: float) -> str:
@@ -170,24 +191,32 @@ def _fields(term: Term, solution: Solution) -> list[str]:
 
 def _others(check: Check, target: str, solution: Solution) -> str:
     names = [name for name in check.residual.powers if name != target]
-    shown = [
-        f"{title_of(name)} {write(name, solution.figures[name].value)}" for name in names if name not in _HIDDEN
+    shown = [f"{title_of(name)} {write(name, solution.figures[name].value)}" for name in names if name not in _HIDDEN]
+    counted = [
+        f"FLOPs counted as {solution.figures[name].text}" if "flops" in name else solution.figures[name].text
+        for name in names
+        if name.startswith("counted_")
     ]
-    counted = [solution.figures[name].text for name in names if name.startswith("counted_")]
-    return ", ".join([*shown, *(f"FLOPs counted as {text}" for text in counted)]) or "the rest"
+    return ", ".join([*shown, *counted]) or "the rest"
 
 
 def _corrections(term: Term, target: str, solution: Solution) -> list[AuditCorrection]:
     """Return what each figure would have to be; of a count, only a whole number."""
     found = []
-    for name in (target, *(name for name in term.powers if name != target)):
+    others = sorted((name for name in term.powers if name != target), key=lambda name: name != "dp")
+    for name in (target, *others):
         if name in _HIDDEN or (name not in FIELDS):
             continue
         needed = term.solved(name)
         value = needed.value(solution.figures)
+        counted = FIELDS[name].exact or FIELDS[name].kind == "amount"
+        if name != target and counted and not 1 / _FAR <= value / solution.figures[name].value <= _FAR:
+            continue
         low, high = needed.ends(solution.figures, ROUNDED)
         if FIELDS[name].exact and name != target:
-            binary = 1.024**2 if "tokens_step" in needed.powers and solution.figures["tokens_step"].value >= 1e6 else 1.0
+            binary = (
+                1.024**2 if "tokens_step" in needed.powers and solution.figures["tokens_step"].value >= 1e6 else 1.0
+            )
             whole = _roundest(low * (1 - _TOLERANCE), high * binary * (1 + _TOLERANCE))
             if whole is None:
                 continue
@@ -228,7 +257,7 @@ def _of_breach(breach: Breach, solution: Solution) -> AuditFinding:
     if breach.ratio is not None:
         target = next((name for name in _OUTCOMES if name in breach.ratio.powers), next(iter(breach.ratio.powers), ""))
         corrections = _limits(breach.ratio, target, solution) if target else []
-        if target and breach.code not in ("R7", "R6", "R11"):
+        if target and says.startswith(("that is", "no link", "the link needs")):
             says = f"{title_of(target)} {_shown(solution, target)}: {says}"
     return AuditFinding(
         code=breach.code,
@@ -242,7 +271,9 @@ def _of_breach(breach: Breach, solution: Solution) -> AuditFinding:
 
 def _limits(ratio: Term, target: str, solution: Solution) -> list[AuditCorrection]:
     """Return the value at which a limit is just met."""
-    return [one for one in _corrections(ratio, target, solution) if one.field == target or not FIELDS[one.field].exact][:3]
+    return [one for one in _corrections(ratio, target, solution) if one.field == target or not FIELDS[one.field].exact][
+        :3
+    ]
 
 
 def conventions(same: list[Evaluation], best: Evaluation) -> list[AuditConvention]:
@@ -281,12 +312,18 @@ def _counted(one: Evaluation, key: str) -> float | None:
     return relation.constant * one.figures[relation.over[0]].value
 
 
+def relations_of(check: Check, solution: Solution) -> list[Relation]:
+    """Return the relation of a check, and those that its figures were derived through."""
+    found = [check.relation]
+    for name in check.relation.fields:
+        found += solution.through.get(name, ())
+    return found
+
+
 def _decided(one: Evaluation, key: str) -> tuple[str, float | None]:
     """Return the figure that hangs on how FLOPs are counted, and what it would be."""
-    named = f"counted_{key}"
     for check in one.solution.checks:
-        relations = [check.relation, *(r for name in check.relation.fields for r in one.solution.through.get(name, ()))]
-        if named in check.residual.powers or any("FLOPs of a token as" in relation.says for relation in relations):
+        if any(relation.target == key for relation in relations_of(check, one.solution)):
             target = _target(check)
             return target, check.residual.solved(target).value(one.figures)
     for name in ("mfu", "hfu", "ideal_step_s", "flops_gpu"):
@@ -315,6 +352,31 @@ def explanation_of(explanation: Explanation, evaluation: Evaluation) -> AuditExp
     )
 
 
+def nearest_of(evaluation: Evaluation) -> str:
+    """Return what the likeliest slip would make of the figure that is wrong, where none repairs it; else nothing."""
+    found = nearest(evaluation)
+    if found is None:
+        return ""
+    slip, residual = found
+    check = evaluation.failed[0]
+    target = _target(check)
+    figures = slip.apply(evaluation.figures)
+    expected = figures[target].value * residual ** (-1.0 / check.residual.powers[target])
+    if slip.field == target:
+        return (
+            f"if {slip.says}, it would be {write(target, figures[target].value)}, and {write(target, expected)} follows"
+        )
+    return f"if {slip.says}, {title_of(target)} {write(target, expected)} would follow"
+
+
+def repairs(found: list[AuditFinding]) -> str:
+    """Return the whole numbers with which the first contradiction would hold, where one of its counts is wrong."""
+    if not found or found[0].status != "contradicts":
+        return ""
+    counts = [one for one in found[0].corrections[1:] if one.field in FIELDS and FIELDS[one.field].exact]
+    return ", or ".join(f"{one.what} {write(one.field, one.value)}" for one in counts[:_REPAIRS])
+
+
 def is_tested(evaluation: Evaluation) -> bool:
     """Tell whether figures were held against a limit that they could have exceeded."""
     known = evaluation.solution.known
@@ -322,27 +384,43 @@ def is_tested(evaluation: Evaluation) -> bool:
     limits = (
         {"busbw", "link"}, {"comm_s", "comm_bytes", "link"}, {"bubble", "pp", "ga"}, {"mfu", "hfu"},
         {"speedup", "baseline_gpus", "gpus"}, {"ep", "dp"},
+        {"mfu"} - evaluation.figures.keys(), {"hfu"} - evaluation.figures.keys(),
     )  # fmt: skip
-    if any(limit <= known.keys() for limit in limits):
+    figures = evaluation.figures
+    divided = any(
+        name in known and name not in figures and all(FIELDS[one].exact for one in known[name].powers if one in FIELDS)
+        for name in ("dp", "ga")
+    )
+    if divided or any(limit and limit <= known.keys() for limit in limits):
         return True
     return device is not None and ("memory" in known or "busbw" in known or "link" in known)
 
 
 def omissions(evaluation: Evaluation) -> list[str]:
     """Return what a sum of communication leaves out although its arithmetic holds."""
-    solution = evaluation.solution
-    known = solution.known
     found = []
-    counted = [one for one in evaluation.reading.says if "forward pass only" in one]
-    found += [f"{one}, and the backward pass has as many" for one in counted]
-    if not {"comm_s", "comm_bytes", "link"} <= known.keys() or in_switch(evaluation.reading.statement):
-        return found
-    if evaluation.reading.statement.words.get("collective", "all_reduce") not in ("all_reduce", "allreduce"):
-        return found
-    ratio = known["comm_bytes"].times(known["link"], -1.0).times(known["comm_s"], -1.0)
-    low, high = ratio.ends(solution.figures, CUT)
-    factor = solution.value("bus_factor")
-    if low <= 1 <= high and (factor is None or factor > 1 + _TOLERANCE):
+    if leaves_ring_out(evaluation.reading.statement, evaluation.solution):
+        factor = evaluation.solution.value("bus_factor")
         shown = f" ({factor:.4g})" if factor else ""
-        found.insert(0, f"a ring sends 2(n-1)/n{shown} times the bytes, and the time counts them once")
+        found.append(f"a ring sends 2(n-1)/n{shown} times the bytes, and the time counts them once")
+    if any("forward pass only" in one for one in evaluation.reading.says):
+        found.append("the collectives are those of the forward pass only; the backward pass has as many")
     return found
+
+
+def omitted(evaluation: Evaluation) -> list[AuditFinding]:
+    """Return what is left out as a finding, with what the time would be with it."""
+    left_out = omissions(evaluation)
+    solution = evaluation.solution
+    if not left_out:
+        return []
+    corrections = []
+    for name in ("tp_step_comm_s", "least_comm_s"):
+        term = solution.known.get(name)
+        if term is not None and "comm_s" in solution.figures:
+            low, high = term.ends(solution.figures, ROUNDED)
+            formula = term.explain(solution.figures, "s")
+            was, value = solution.figures["comm_s"].value, term.value(solution.figures)
+            corrections.append(AuditCorrection(name, title_of(name), "s", was, value, _end(low), _end(high), formula))
+    names = [name for name in ("comm_s", "collectives", "message", "link") if name in solution.figures]
+    return [AuditFinding("R9", "holds_under", "; ".join(left_out), names, None, corrections)]

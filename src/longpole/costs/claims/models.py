@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SIZE: Final = re.compile(r"(?<![a-z\d.])(\d+(?:\.\d+)?)\s*([bmt])(?![a-z\d])", re.IGNORECASE)
 _WORTH: Final = {"m": 1e6, "b": 1e9, "t": 1e12}
 # A name is rounder than a count: MPT-70B has 64.9B parameters, Llama-3-8B 8.03B, Gemma-7B 8.54B.
-_NAME_SHARE: Final = 0.09
+NAME_SHARE: Final = 0.09
 SIZES_B: Final = (
     0.125, 0.35, 0.76, 1, 1.3, 1.5, 1.7, 2.7, 3, 3.6, 6.7, 7, 7.5, 8, 9, 12, 13, 14, 18, 20, 22, 27, 30, 32, 33, 34, 39,
     40, 47, 65, 70, 72, 76, 110, 120, 123, 141, 145, 175, 176, 180, 235, 280, 310, 314, 405, 530, 540, 671, 1000,
@@ -47,41 +47,54 @@ def nominal_size(name: str) -> Figure | None:
     if match is None:
         return None
     figure = figure_of(parse_written(match[1]), _WORTH[match[2].lower()], name)
-    low = tuple(min(end, figure.value * (1 - _NAME_SHARE)) for end in figure.low)
-    high = tuple(max(end, figure.value * (1 + _NAME_SHARE)) for end in figure.high)
+    low = tuple(min(end, figure.value * (1 - NAME_SHARE)) for end in figure.low)
+    high = tuple(max(end, figure.value * (1 + NAME_SHARE)) for end in figure.high)
     return Figure(name, figure.value, (figure.low[0], low[1], low[2]), (figure.high[0], high[1], high[2]))
 
 
 def described(figures: Mapping[str, Figure], name: str) -> Architecture | None:
-    """Return the architecture that stated dimensions describe; None where too few are stated.
+    """Return the architecture that stated dimensions describe best; None where too few are stated.
 
-    Layers, hidden size and vocabulary are needed. Without a feed-forward width it is a GPT: two matrices of 4h, one
-    matrix for embedding and head. With one, it has a gate unless that would miss the stated parameters by more.
+    Raises:
+        UsageError: No model has such dimensions.
+    """
+    forms = described_forms(figures, name)
+    if not forms:
+        return None
+    if "params" not in figures:
+        return forms[0]
+    stated = figures["params"].value
+    return min(forms, key=lambda form: abs(parameters(form).total - stated))
+
+
+def described_forms(figures: Mapping[str, Figure], name: str) -> list[Architecture]:
+    """Return the architectures that stated dimensions may mean, the likeliest first; none where too few are stated.
+
+    Layers, hidden size and vocabulary are needed. Without a feed-forward width it is a GPT: two matrices of 4h. With
+    one, it has a gate unless that would miss the stated parameters by more. Embedding and head may be one matrix.
 
     Raises:
         UsageError: No model has such dimensions.
     """
     dims = {key: round(figures[key].value) for key in ("layers", "hidden", "vocab") if key in figures}
     if len(dims) < 3:
-        return None
+        return []
     hidden = dims["hidden"]
-    heads = round(figures["heads"].value) if "heads" in figures else max(hidden // 128, 1)
-    kv_heads = round(figures["kv_heads"].value) if "kv_heads" in figures else heads
-    head_dim = round(figures["head_dim"].value) if "head_dim" in figures else max(hidden // heads, 1)
-    width = round(figures["ffn"].value) if "ffn" in figures else 4 * hidden
-    sequence = round(figures["seq"].value) if "seq" in figures else 0
-    stated = figures["params"].value if "params" in figures else None
+    heads = _count(figures, "heads", max(hidden // 128, 1))
+    kv_heads = _count(figures, "kv_heads", heads)
+    head_dim = _count(figures, "head_dim", max(hidden // heads, 1))
     heads, kv_heads = (heads, kv_heads) if heads % kv_heads == 0 else (heads, heads)
-    gates = (False,) if "ffn" not in figures else (True, False)
-    forms = [
+    given = "ffn" in figures
+    return [
         Architecture(
             name=name or "as described", layers=dims["layers"], hidden=hidden, heads=heads, key_value_heads=kv_heads,
-            head_dim=head_dim, feed_forward=width, vocabulary=dims["vocab"], gated=gated, tied=tied,
-            positions=0 if gated else sequence, biases=not gated, layer_norm=not gated,
+            head_dim=head_dim, feed_forward=_count(figures, "ffn", 4 * hidden), vocabulary=dims["vocab"], gated=gated,
+            tied=tied, positions=0 if gated else _count(figures, "seq", 0), biases=not gated, layer_norm=not gated,
         )
-        for gated in gates
-        for tied in ((True, False) if "ffn" not in figures else (False, True))
+        for gated in ((True, False) if given else (False,))
+        for tied in ((False, True) if given else (True, False))
     ]  # fmt: skip
-    if stated is None:
-        return forms[0]
-    return min(forms, key=lambda form: abs(parameters(form).total - stated))
+
+
+def _count(figures: Mapping[str, Figure], name: str, otherwise: int) -> int:
+    return round(figures[name].value) if name in figures else otherwise

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.costs.claims import relations
 from longpole.costs.claims.figures import Figure
+from longpole.costs.claims.models import NAME_SHARE, described, described_forms
+from longpole.costs.kv_cache import kv_bytes_per_token
+from longpole.costs.parameters import parameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 
 DEGREES: Final = ("tp", "pp", "cp")
 _PEAK_SHARE: Final = 0.0005  # 989, 989.4 and 989.5 are all in use for one device
+_SPARSE_SHARE: Final = 0.01
 _DTYPES: Final = (
     ("fp8", ("fp8", "mxfp8", "float8", "e4m3", "e5m2")),
     ("bf16", ("bf16", "bfloat16")),
@@ -23,6 +27,7 @@ _DTYPES: Final = (
     ("int8", ("int8",)),
 )
 SPLIT_TEXT: Final = "TP · PP"  # of a TP that stands for both, where only their product is stated
+_COUNT_SHARE: Final = 0.02  # biases, norms and positions, which a claim's dimensions leave open
 _TOKENS: Final = ("tokens_step", "tokens")
 
 
@@ -67,6 +72,10 @@ def _forms(
     statement: Statement, devices: Relation = relations.DEVICES, total: Relation = relations.AGGREGATE
 ) -> tuple[Relation, ...]:
     found = [devices, total]
+    if "counted_params" in statement.figures:
+        found.append(relations.PARAMETERS)
+    if "counted_kv_token" in statement.figures:
+        found.append(relations.KEY_VALUE)
     if "device_peak" in statement.figures:
         found.append(relations.PEAK)
     if "message" in statement.figures and statement.words.get("collective", "all_reduce") == "all_reduce":
@@ -80,10 +89,28 @@ def _forms(
 
 def _add_dimensions(statement: Statement, figures: dict[str, Figure]) -> None:
     """Add layers and hidden size of a model that is known by name."""
+    _add_counted(statement, figures)
     if statement.model is None:
         return
     for name in ("layers", "hidden"):
         figures.setdefault(name, Figure.exactly(float(getattr(statement.model, name)), f"of {statement.model.name}"))
+
+
+def _add_counted(statement: Statement, figures: dict[str, Figure]) -> None:
+    """Add what the model's dimensions say of stated parameters and of a token's cache."""
+    if "params" in figures and not statement.nominal:
+        if statement.model is not None:
+            total = float(parameters(statement.model).total)
+            figures["counted_params"] = Figure.exactly(total, statement.model.name).widened(NAME_SHARE)
+        elif forms := described_forms(figures, statement.model_name):
+            totals = sorted(parameters(form).total for form in forms)
+            counted = Figure.between(totals[0], totals[-1], "its dimensions").widened(_COUNT_SHARE)
+            figures["counted_params"] = counted
+    model = statement.model or described(figures, statement.model_name)
+    known = statement.model is not None or "kv_heads" in figures or "heads" in figures
+    if "kv_token" in figures and model is not None and known:
+        element = figures["element_bytes"].value if "element_bytes" in figures else 2.0
+        figures["counted_kv_token"] = Figure.exactly(kv_bytes_per_token(model, element), model.name)
 
 
 def _add_degrees(figures: dict[str, Figure], assumed: list[str]) -> None:
@@ -264,7 +291,9 @@ def _other_peak(reading: Reading) -> list[Reading]:
         if peak is None or figures[key].holds(peak, 0):
             continue
         figure = Figure.exactly(peak, f"{device.name} {other} dense").widened(_PEAK_SHARE)
-        says = f"against the {other} peak of {device.name} ({peak / 1e12:g} TFLOP/s)"
+        dense = device.peak_flops.get("bf16", 0.0)
+        sparse = ", which is also the sparse one of bf16" if dense and abs(peak / dense - 2) < _SPARSE_SHARE else ""
+        says = f"the peak is the {other} one of {device.name} ({peak / 1e12:g} TFLOP/s){sparse}"
         made.append(_made(reading, {**figures, key: figure}, says, 1))
     return made
 
@@ -276,7 +305,11 @@ def _other_collectives(reading: Reading) -> list[Reading]:
     for usual, other, says in (
         (relations.ALL_REDUCES, relations.ALL_REDUCES_FORWARD, "the collectives are those of the forward pass only"),
         (relations.ALL_REDUCES, relations.ALL_REDUCES_AGAIN, "the collectives include full recomputation"),
-        (relations.MESSAGE, relations.GRADIENTS, "the message is a device's gradients, not a micro-batch's activations"),
+        (
+            relations.MESSAGE,
+            relations.GRADIENTS,
+            "the message is a device's gradients, not a micro-batch's activations",
+        ),
     ):
         needs = {"collectives"} if usual is relations.ALL_REDUCES else {"params", "tp", "pp", "message"}
         if usual in reading.relations and needs <= figures.keys():

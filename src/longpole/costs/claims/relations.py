@@ -56,6 +56,13 @@ AGGREGATE_HARDWARE: Final = _relation("R4", "flops_total = hw_flops_gpu*gpus", "
 OF_STEP: Final = _relation(
     "R4", "flops_step = tokens_step*flops_token", "FLOPs of a step are its tokens times FLOPs per token", _PALM
 )
+OF_RUN: Final = _relation(
+    "R8", "flops_run = tokens*flops_token", "a training costs its tokens times FLOPs per token", _PALM
+)
+PARAMETERS: Final = _relation("R4", "params = counted_params", "parameters are those of the dimensions", "counted")
+KEY_VALUE: Final = _relation(
+    "R10", "kv_token = counted_kv_token", "the cache of a token is keys and values of every layer", "counted"
+)
 BACKWARD: Final = _relation(
     "R4", "flops_token = forward_flops_token", "backward is twice forward, so a token costs 3 times its forward pass",
     _PALM, 3.0,
@@ -64,35 +71,54 @@ FULL_RATE: Final = _relation(
     "R4", "ideal_step_s = flops_step/(gpus*peak)", "at full rate a step takes its FLOPs by the peak of all", _PALM
 )
 TRAINING: Final = _relation("R8", "tokens = tok_s*time_s", "tokens are tokens/s times the time", "rate")
+TRAINING_OF_DEVICES: Final = _relation(
+    "R8", "tokens = tok_s_gpu*gpu_s", "tokens are tokens/s of a device times the time of all devices", "rate"
+)
 DEVICE_TIME: Final = _relation("R8", "gpu_s = gpus*time_s", "device hours are devices times hours", "count")
 STEPS_TIME: Final = _relation("R8", "time_s = steps*step_s", "the time is steps times the time of one", "count")
 COST: Final = _relation("R8", "cost = gpu_s*price", "the cost is device hours times their price", "count", 1 / 3600)
-DEVICE_TIME_TOKEN: Final = _relation("R8", "gpu_s = tokens*gpu_s_token", "device hours are tokens times those of one", "count")
+DEVICE_TIME_TOKEN: Final = _relation(
+    "R8", "gpu_s = tokens*gpu_s_token", "device hours are tokens times those of one", "count"
+)
 TIME_TOKEN: Final = _relation("R8", "gpu_s_token = time_s_token*gpus", "device hours are devices times hours", "count")
 MESSAGE: Final = _relation(
-    "R9", "message = mbs*seq*hidden*element_bytes", "a tensor-parallel all-reduce carries a micro-batch's activations",
+    "R9",
+    "message = mbs*seq*hidden*element_bytes",
+    "a tensor-parallel all-reduce carries a micro-batch's activations",
     "Megatron-LM, arXiv:1909.08053, section 3",
 )
 GRADIENTS: Final = _relation(
     "R9", "message = params*element_bytes/(tp*pp)", "the message is the gradients of a device", "ZeRO, arXiv:1910.02054"
 )
 ALL_REDUCES: Final = _relation(
-    "R9", "collectives = layers/pp", "tensor parallelism all-reduces 2 times a layer forward and 2 times backward",
-    "Megatron-LM, arXiv:1909.08053, section 3", 4.0,
+    "R9",
+    "collectives = layers/pp",
+    "tensor parallelism all-reduces 2 times a layer forward and 2 times backward",
+    "Megatron-LM, arXiv:1909.08053, section 3",
+    4.0,
 )
 ALL_REDUCES_FORWARD: Final = _relation(
     "R9", "collectives = layers/pp", "2 all-reduces a layer: the forward pass only", "arXiv:1909.08053, section 3", 2.0
 )
 ALL_REDUCES_AGAIN: Final = _relation(
-    "R9", "collectives = layers/pp", "6 all-reduces a layer: with full recomputation", "arXiv:1909.08053, section 3", 6.0
+    "R9",
+    "collectives = layers/pp",
+    "6 all-reduces a layer: with full recomputation",
+    "arXiv:1909.08053, section 3",
+    6.0,
 )
 TENSOR_PARALLEL: Final = _relation(
-    "R9", "tp_step_comm_s = layers*message*bus_factor/(pp*link)",
+    "R9",
+    "tp_step_comm_s = layers*message*bus_factor/(pp*link)",
     "tensor parallelism all-reduces 4 times a layer, each by the link at the least",
-    "Megatron-LM, arXiv:1909.08053, section 3", 4.0,
+    "Megatron-LM, arXiv:1909.08053, section 3",
+    4.0,
 )
 LEAST_TIME: Final = _relation(
-    "R9", "least_comm_s = comm_bytes*bus_factor/link", "a collective takes what each rank sends by the link", _NCCL_TESTS
+    "R9",
+    "least_comm_s = comm_bytes*bus_factor/link",
+    "a collective takes what each rank sends by the link",
+    _NCCL_TESTS,
 )
 TRAFFIC: Final = _relation("R9", "comm_bytes = collectives*message", "bytes are collectives times their size", "count")
 ALGORITHM_RATE: Final = _relation(
@@ -102,8 +128,12 @@ BUS_RATE: Final = _relation(
     "R9", "busbw = algbw*bus_factor", "bus bandwidth is algorithm bandwidth times what each link carries", _NCCL_TESTS
 )
 WEIGHTS: Final = _relation("R10", "weights = params*bytes_param", "weights are parameters times their bytes", "count")
-FASTER_STEP: Final = _relation("R12", "speedup = baseline_step_s/step_s", "a speed-up is time before by time after", "ratio")
-FASTER_RATE: Final = _relation("R12", "speedup = tok_s/baseline_tok_s", "a speed-up is rate after by rate before", "ratio")
+FASTER_STEP: Final = _relation(
+    "R12", "speedup = baseline_step_s/step_s", "a speed-up is time before by time after", "ratio"
+)
+FASTER_RATE: Final = _relation(
+    "R12", "speedup = tok_s/baseline_tok_s", "a speed-up is rate after by rate before", "ratio"
+)
 EFFICIENCY: Final = _relation(
     "R12", "efficiency = speedup*baseline_gpus/gpus", "efficiency is speed-up by growth in devices", "ratio"
 )
@@ -113,8 +143,10 @@ SAME_MODEL: Final = _relation(
 
 USUAL: Final[tuple[Relation, ...]] = (
     MODEL_PARALLEL, OF_NODES, PER_REPLICA, GLOBAL_BATCH, TOKENS_OF_STEP, RATE_OF_SEQUENCES, RATE_OF_STEP,
-    RATE_OF_DEVICES, TOKENS_IN_ALL, STEPS_TIME, DEVICE_TIME, TRAINING, BACKWARD, OF_STEP, FULL_RATE, ACHIEVED,
-    HARDWARE, MFU, HFU, COST, TRAFFIC, ALGORITHM_RATE, BUS_RATE, WEIGHTS, FASTER_STEP, FASTER_RATE, EFFICIENCY,
+    RATE_OF_DEVICES, TOKENS_IN_ALL, STEPS_TIME, DEVICE_TIME, TRAINING,
+    TRAINING_OF_DEVICES, BACKWARD,
+    OF_STEP, OF_RUN, FULL_RATE, ACHIEVED, HARDWARE, MFU, HFU, COST, TRAFFIC, ALGORITHM_RATE, BUS_RATE,
+    WEIGHTS, FASTER_STEP, FASTER_RATE, EFFICIENCY,
     SAME_MODEL, DEVICE_TIME_TOKEN, TIME_TOKEN, TENSOR_PARALLEL, LEAST_TIME,
 )  # fmt: skip
 """All but those whose form depends on how the statement is read (`DEVICES`, `AGGREGATE`)."""

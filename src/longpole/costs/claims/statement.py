@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from longpole.costs.claims.fields import (
     FIELDS,
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
     from longpole.costs.claims.units_of import Unit
     from longpole.hardware.devices import Device
 
+Found = TypeVar("Found")
 TABLES: Final = ("claim", "claims", "statement", "statements", "row", "rows")
 _MOST_STATEMENTS: Final = 10_000
 _LARGEST_COUNT: Final = 10**12
 _PERCENT_FROM: Final = 2.0  # a bare MFU of 35 means 35 %, one of 1.56 means 156 %
+_SEVERAL: Final = re.compile(r"(\d{1,7})\s*[x×*]\s*(\D.*)")  # "8x A100"
 _KIBI: Final = 1024
 _MODEL_KEYS: Final = {
     "key_value_heads": "kv_heads", "feed_forward": "ffn", "vocabulary": "vocab", "sequence": "seq",
@@ -162,14 +165,14 @@ class _Reader:
         self.quote = ""
         self.config = ""
 
-    def read(self, table: Mapping[str, Any], *, nested: bool = False) -> None:
+    def read(self, table: Mapping[str, Any], *, nested: str = "") -> None:
         """Read the keys of a table; its inner tables group keys and mean nothing by themselves."""
         for key, value in table.items():
             plain = plain_key(key)
             if nested and plain == "name":
-                self.words["model"] = str(value)
+                self.words[nested] = str(value)
             elif isinstance(value, dict):
-                self.read(value, nested=plain == "model")
+                self.read(value, nested=WORDS.get(plain, "") if WORDS.get(plain) in ("model", "device") else "")
             elif plain in WORDS and not (plain in ("gpu", "chip") and isinstance(value, int)):
                 self._word(key, WORDS[plain], value)
             elif plain in REMARKS:
@@ -185,13 +188,17 @@ class _Reader:
         if name == "recompute" and isinstance(value, bool):
             value = "full" if value else "none"
         if name == "model" and isinstance(value, (int, Decimal)) and not isinstance(value, bool):
-            found = find_field("params")
-            self._figure(key, *found, value)  # type: ignore[misc] - there is such a field
+            self._figure(key, FIELDS["params"], 1.0, value)
             return
         if not isinstance(value, str) or not value.strip():
             msg = f"{key}: expected a word; found {value!r}"
             raise UsageError(msg)
-        self.words[name] = value.strip()
+        text = value.strip()
+        several = _SEVERAL.fullmatch(text) if name == "device" else None
+        if several is not None:
+            self.figures.setdefault("gpus", Figure.exactly(float(several[1])))
+            text = several[2]
+        self.words[name] = text
 
     def _figure(self, key: str, field: Field, scale: float, value: Any) -> None:
         if value is None or value == "":
@@ -208,7 +215,8 @@ class _Reader:
             self.words.setdefault("collective", OF_COLLECTIVE[plain])
         if unit is not None and unit.prefixed in ("k", "K", "M", "B", "G", "T") and field.kind == "amount":
             self.binary.add(name)
-        if name in self.figures and name in self.origin and self.origin[name] != key:
+        before = self.figures.get(name)
+        if before is not None and self.origin[name] != key and not before.low[2] <= figure.value <= before.high[2]:
             msg = f"{key} and {self.origin[name]} are one figure ({FIELDS[name].what}); state it once"
             raise UsageError(msg)
         self.figures[name], self.origin[name] = figure, key
@@ -323,7 +331,7 @@ def _statement(
         device=device,
         binary=frozenset(shared.binary | own.binary),
         assumed=tuple(assumed),
-        unread=tuple(own.unread if head else [*shared.unread, *own.unread]) + tuple(shared.unread if head else ()),
+        unread=tuple(dict.fromkeys([*shared.unread, *own.unread])),
         quote=own.quote or shared.quote,
     )
     return _with_model(statement, resolve)
@@ -344,11 +352,20 @@ def _check_words(words: Mapping[str, str]) -> None:
     if "convention" in words:
         from longpole.costs.conventions import convention_of
 
-        convention_of(words["convention"])
+        _named("convention", convention_of, words["convention"])
     recompute = words.get("recompute", "none").lower()
     if recompute not in ("none", "selective", "full", "selective_op", "partial", "yes", "no", "true", "false"):
         msg = f"recompute: expected none, selective or full; found {words['recompute']!r}"
         raise UsageError(msg)
+
+
+def _named(key: str, find: Callable[[str], Found], name: str) -> Found:
+    """Look a name up; an error says which key it stands under."""
+    try:
+        return find(name)
+    except UsageError as error:
+        msg = f"{key}: {error}"
+        raise UsageError(msg) from None
 
 
 def _device(words: Mapping[str, str], figures: Mapping[str, Figure], assumed: list[str]) -> Device | None:
@@ -362,7 +379,7 @@ def _device(words: Mapping[str, str], figures: Mapping[str, Figure], assumed: li
         return None
     found = match_device(named)
     if found is None and not {"peak", "link", "memory_rate"} & figures.keys():
-        return find_device(named)  # raises, and lists what is close
+        return _named("device", find_device, named)  # raises, and lists what is close
     if found is None:
         assumed.append(f"device {named} is not in the table: what is stated of it is taken as it is")
     return found

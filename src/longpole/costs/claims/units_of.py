@@ -21,7 +21,8 @@ _TIMES: Final = {
     "years": 31556952.0, "milliseconds": 1e-3, "microseconds": 1e-6,
 }  # fmt: skip
 _OF_DEVICE: Final = re.compile(
-    r"(?:/|\bper\b|·|\bp/)\s*(?:gpu|device|chip|card|accelerator|tpu|npu|rank|worker|[abhvm]\d{2,3}x?)s?\b", re.IGNORECASE
+    r"(?:/|\bper\b|·|\bp/)\s*(?:gpu|device|chip|card|accelerator|tpu|npu|rank|worker|[abhvm]\d{2,3}x?)s?\b",
+    re.IGNORECASE,
 )
 _PER: Final = re.compile(r"(?:/|\bper\b)\s*(ms|sec|seconds?|s|min|minutes?|hours?|h|days?|d)\b", re.IGNORECASE)
 _FLOPS: Final = re.compile(r"(?P<prefix>[kKMGTPE]?)(?:[Ff][Ll][Oo][Pp]s?S?|[Ff]lop|OPS|ops|F(?=$|[\s/]))")

@@ -139,7 +139,9 @@ def _explained(one: AuditStatement, style: Style) -> list[str]:
         lines += _row("holds if" if number == 0 else "or if", escape(explanation.says), style)
         lines += [style.faint(line) for line in _row("", escape(f"→ {explanation.claim}"), style)]
     if _is_wrong(one) and not one.explanations and one.tried and one.qualifier != "wording":
-        lines += _row("holds if", f"no slip that is known, nor a pair of them, repairs it ({one.tried:,} tried)", style)
+        lines += _row("holds if", f"no slip that is known repairs it ({one.tried:,} tried, pairs included)", style)
+        if one.nearest:
+            lines += _row("closest", escape(one.nearest), style)
     elif one.explanations:
         lines += [style.faint(line) for line in _row("", f"of {one.tried:,} slips and pairs that were tried", style)]
     return lines
