@@ -72,7 +72,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rank:
+class Laid:
     """What the rows of a rank have in common."""
 
     timeline: Timeline
@@ -94,7 +94,7 @@ def digest(timeline: Timeline, vocabulary: Vocabulary, settings: Settings, selec
         UsageError: The selection's pattern or range matches nothing.
         InvariantError: A law does not hold; the input is not at fault.
     """
-    rank, device_rows = _lay_out(timeline, vocabulary, settings, selection)
+    rank, device_rows = lay_out(timeline, vocabulary, settings, selection)
     return _digest(rank, device_rows)
 
 
@@ -110,16 +110,21 @@ def digest_with_graph(
     from longpole.graph.build import Entries, build_graph
     from longpole.graph.ground import lay_ground
 
-    rank, device_rows = _lay_out(timeline, vocabulary, settings, selection)
+    rank, device_rows = lay_out(timeline, vocabulary, settings, selection)
     measured = _digest(rank, device_rows)
     ground = lay_ground(rank.timeline, rank.book, rank.threads, rank.units, device_rows, settings)
     own = measured.instances
     return measured, build_graph(ground, Entries(own.row, own.on_device.astype(np.bool_)))
 
 
-def _lay_out(
+def lay_out(
     timeline: Timeline, vocabulary: Vocabulary, settings: Settings, selection: Selection
-) -> tuple[_Rank, list[DeviceRow]]:
+) -> tuple[Laid, list[DeviceRow]]:
+    """Find a rank's units, what its names mean, what its threads did, and what each device span is.
+
+    Raises:
+        UsageError: The selection's pattern or range matches nothing.
+    """
     found = find_units(timeline, vocabulary, selection.step_pattern)
     units = _selected(found, selection)
     if selection.step_pattern is None:
@@ -128,7 +133,7 @@ def _lay_out(
     book = NameBook(timeline, vocabulary)
     setups = setup_rows(timeline, book, settings)
     recorded = timeline.recorded()
-    rank = _Rank(
+    rank = Laid(
         timeline,
         book,
         Threads(timeline, book, setups),
@@ -165,7 +170,7 @@ def _main_track(timeline: Timeline, units: list[Unit]) -> int:
     return find_main_track(timeline.host, timeline.tracks, markers)
 
 
-def _digest(rank: _Rank, device_rows: list[DeviceRow]) -> RankDigest:
+def _digest(rank: Laid, device_rows: list[DeviceRow]) -> RankDigest:
     timeline, book, recorded, units = rank.timeline, rank.book, rank.recorded, rank.units
     rows = [_measure_device(rank, row) for row in device_rows] or [_measure_host(rank)]
     unknown = {name: why for name, why in (("input", loader_unknown(timeline, book)),) if why is not None}
@@ -220,7 +225,7 @@ def _bounds(recorded: Intervals, units: list[Unit]) -> NDArray[np.int64]:
     return np.array([low, *inner, max(high, inner[-1])], np.int64)
 
 
-def _instances(rank: _Rank, rows: list[DeviceRow]) -> Instances:
+def _instances(rank: Laid, rows: list[DeviceRow]) -> Instances:
     """Collect the collectives, placed in the units that the rows list: head and tail only where they have time."""
     bounds_ns = rank.bounds_ns
     bounds_ns = bounds_ns[1:] if bounds_ns[0] == bounds_ns[1] else bounds_ns
@@ -231,7 +236,7 @@ def _instances(rank: _Rank, rows: list[DeviceRow]) -> Instances:
     return host_instances(rank.timeline, rank.book, compute, bounds_ns)
 
 
-def _measure_device(rank: _Rank, row: DeviceRow) -> RowDigest:
+def _measure_device(rank: Laid, row: DeviceRow) -> RowDigest:
     timeline, device = rank.timeline, row.device
     busy = busy_pieces(row, rank.recorded)
     ran = union(row.spans.start_ns, row.spans.end_ns)
@@ -256,7 +261,7 @@ def _measure_device(rank: _Rank, row: DeviceRow) -> RowDigest:
     )
 
 
-def _measure_host(rank: _Rank) -> RowDigest:
+def _measure_host(rank: Laid) -> RowDigest:
     timeline = rank.timeline
     measured = host_row(timeline, rank.book, rank.threads, rank.recorded, rank.activities)
     units = _units(rank, measured.pieces, measured.services, measured.unions, None)
@@ -281,7 +286,7 @@ def _measure_host(rank: _Rank) -> RowDigest:
 
 
 def _units(
-    rank: _Rank, pieces: Pieces, services: dict[str, Intervals], unions: dict[str, Intervals], row: DeviceRow | None
+    rank: Laid, pieces: Pieces, services: dict[str, Intervals], unions: dict[str, Intervals], row: DeviceRow | None
 ) -> list[UnitDigest]:
     """Sum the pieces into head, units and tail."""
     pieces.check_tiling(int(rank.recorded.start_ns[0]), int(rank.recorded.end_ns[0]))
@@ -333,7 +338,7 @@ def _units(
     return result
 
 
-def _with_unexplained(pieces: Pieces, rank: _Rank) -> Pieces:
+def _with_unexplained(pieces: Pieces, rank: Laid) -> Pieces:
     """Charge idle time to nothing known where device spans are missing from the record: it may not have been idle."""
     unit = np.searchsorted(rank.bounds_ns, pieces.start_ns, side="right") - 2
     doubtful = np.isin(unit, list(rank.evidence.incomplete)) & (pieces.rung == RUNG_IDLE)
@@ -346,7 +351,7 @@ def _with_unexplained(pieces: Pieces, rank: _Rank) -> Pieces:
     return replace(pieces, reason=reason, object=charged)
 
 
-def _add_waiting(rank: _Rank, ledgers: list[Ledger], unions: dict[str, Intervals]) -> None:
+def _add_waiting(rank: Laid, ledgers: list[Ledger], unions: dict[str, Intervals]) -> None:
     """Fill in the waiting part of collectives where the exporter recorded it."""
     waits = waiting_set(rank.timeline)
     if waits is None:
@@ -356,11 +361,11 @@ def _add_waiting(rank: _Rank, ledgers: list[Ledger], unions: dict[str, Intervals
         ledger.objects["collective"].waiting_ns = int(waiting_ns)
 
 
-def _window(rank: _Rank) -> Intervals:
+def _window(rank: Laid) -> Intervals:
     return Intervals.single(int(rank.bounds_ns[1]), int(rank.bounds_ns[-2]))
 
 
-def _inside(pieces: Pieces, rank: _Rank) -> Pieces:
+def _inside(pieces: Pieces, rank: Laid) -> Pieces:
     cut = pieces.cut_at(rank.bounds_ns[[1, -2]])
     return cut.take((cut.start_ns >= rank.bounds_ns[1]) & (cut.end_ns <= rank.bounds_ns[-2]))
 
@@ -371,7 +376,7 @@ def _idle_inside(ran: Intervals, window: Intervals) -> Intervals:
     return complement(ran, int(window.start_ns[0]), int(window.end_ns[0]))
 
 
-def _worst(rank: _Rank, gaps: Gaps, inside: Pieces) -> list[GapRow]:
+def _worst(rank: Laid, gaps: Gaps, inside: Pieces) -> list[GapRow]:
     starts = np.array([unit.start_ns for unit in rank.units], np.int64)
     unit_of = np.maximum(np.searchsorted(starts, inside.start_ns, side="right") - 1, 0)
     names = [unit.name for unit in rank.units]
@@ -386,7 +391,7 @@ def _device_span(ran: Intervals) -> DeviceSpan:
     return DeviceSpan(span_ns, busy_ns, span_ns - busy_ns)
 
 
-def _empty(rank: _Rank) -> list[Finding]:
+def _empty(rank: Laid) -> list[Finding]:
     """Complain of units in which a device ran nothing, where it ran something in others."""
     findings = []
     for device in rank.timeline.devices():
@@ -410,7 +415,7 @@ def _empty(rank: _Rank) -> list[Finding]:
     return findings
 
 
-def _without_object(rank: _Rank, rows: list[RowDigest]) -> list[Finding]:
+def _without_object(rank: Laid, rows: list[RowDigest]) -> list[Finding]:
     """Complain where a program's own record leaves most of its units without a span that names an object."""
     if rank.timeline.told is None or len(rank.timeline.device):
         return []

@@ -1,0 +1,266 @@
+"""What a picture of one rank's units needs: its lanes, and on each the spans that an eye can tell apart.
+
+    thread main   ├──── linear ────┤├── add ──┤         depth 0
+                    ├ mm ┤                              depth 1
+    stream 7             ├─ gemm ─┤   ├ all_reduce ┤
+    idle             ├input┤       ├──┤                 why nothing ran
+
+Spans shorter than a picture can show are drawn together with their neighbours, as one that says how many it stands for:
+how fine a picture is, is settled here and not in a browser.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from longpole.analyses.idle import find_gaps, idle_pieces
+from longpole.analyses.name_book import OBJECT_CODE
+from longpole.digest.digest import lay_out
+from longpole.timeline.columns import Kind
+from longpole.timeline.intervals import complement, union
+from longpole.timeline.nesting import nest
+from longpole.vocabulary.objects import IDLE_REASONS, charged_to
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypeAlias
+
+    from numpy.typing import NDArray
+
+    from longpole.analyses.rungs import DeviceRow
+    from longpole.digest.digest import Laid, Selection
+    from longpole.settings import Settings
+    from longpole.timeline.timeline import Timeline
+    from longpole.vocabulary.matcher import Vocabulary
+
+    Ints: TypeAlias = NDArray[np.int64]
+
+THREAD: Final = "thread"
+STREAM: Final = "stream"
+IDLE: Final = "idle"
+DEPTH_MAX: Final = 5
+"""Levels of calls that a thread shows; deeper ones are narrower than what they lie in, and rarely read."""
+THREADS_MAX: Final = 8
+"""Threads of a rank that are drawn: the one that carries the units, then those with most time."""
+_CHARGED: Final = np.array([OBJECT_CODE[charged_to(reason)] for reason in IDLE_REASONS], np.int8)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One row of the picture.
+
+    Attributes:
+        kind: `thread`, `stream` or `idle`.
+        label: What is written beside it.
+        device: Of a stream or its idle row; empty for a thread.
+        track: The name that the critical path uses for it.
+    """
+
+    kind: str
+    label: str
+    device: str
+    track: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Spans of a picture, ascending by lane, depth and start; columns of one length.
+
+    Attributes:
+        lane: `[N]` int32: number of the lane.
+        depth: `[N]` int8: level of calls on a thread, 0 elsewhere.
+        start_ns, end_ns: `[N]` int64: in the time of whoever holds them.
+        object: `[N]` int8: code into OBJECTS.
+        name: `[N]` int32: code of a name.
+        count: `[N]` int32: how many spans it stands for; the name is that of the longest.
+        size_bytes: `[N]` int64: what a copy moves, -1 for none.
+    """
+
+    lane: NDArray[np.int32]
+    depth: NDArray[np.int8]
+    start_ns: Ints
+    end_ns: Ints
+    object: NDArray[np.int8]
+    name: NDArray[np.int32]
+    count: NDArray[np.int32]
+    size_bytes: Ints
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Spans:
+        """Return some of the spans."""
+        return Spans(*(getattr(self, name)[rows] for name in self.__slots__))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Spans]) -> Spans:
+        """Return all spans of several parts, ordered."""
+        columns = [np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__]
+        whole = cls(*columns)
+        return whole.take(np.lexsort((whole.start_ns, whole.depth, whole.lane)))
+
+
+@dataclass(frozen=True, slots=True)
+class RankDrawing:
+    """The picture of one rank, in its own time.
+
+    Attributes:
+        rank: The rank.
+        lanes: Its rows, threads first.
+        spans: What is on them.
+        names: What the name codes stand for.
+        threads_left_out: Threads that are not drawn.
+    """
+
+    rank: int
+    lanes: list[Lane]
+    spans: Spans
+    names: tuple[str, ...]
+    threads_left_out: int
+
+
+def draw_rank(timeline: Timeline, vocabulary: Vocabulary, settings: Settings, selection: Selection) -> RankDrawing:
+    """Lay out everything of a rank that a picture may show.
+
+    Raises:
+        UsageError: The selection's pattern or range matches nothing.
+    """
+    rank, device_rows = lay_out(timeline, vocabulary, settings, selection)
+    lanes: list[Lane] = []
+    parts: list[Spans] = []
+    tracks, left_out = _tracks(rank)
+    names = [*rank.timeline.names, *IDLE_REASONS]
+    for track in tracks:
+        parts.append(_thread(rank, track, len(lanes), has_device=bool(device_rows)))
+        label = rank.timeline.tracks[track].name or str(rank.timeline.tracks[track].tid)
+        lanes.append(Lane(THREAD, f"main {label}" if track == rank.timeline.main_track else label, "", label))
+    for row in device_rows:
+        device = f"{rank.timeline.device_type}:{row.device}"
+        for stream in np.unique(row.spans.stream).tolist():
+            parts.append(_stream(row, stream, len(lanes)))
+            lanes.append(Lane(STREAM, f"{device} stream {stream}", device, f"{device} stream {stream}"))
+        parts.append(_idle(rank, row, len(lanes), len(rank.timeline.names)))
+        lanes.append(Lane(IDLE, f"{device} idle", device, ""))
+    spans = Spans.joined(parts) if parts else _empty()
+    return RankDrawing(rank.timeline.identity.rank, lanes, spans, tuple(names), left_out)
+
+
+def coarsen(spans: Spans, finest_ns: int) -> Spans:
+    """Draw neighbours together that are shorter than the finest length and no further apart.
+
+    Args:
+        spans: Ordered by lane, depth and start.
+        finest_ns: Nothing shorter is drawn alone.
+
+    Returns:
+        As many spans or fewer, which cover what the others covered, and the short gaps between those drawn together.
+    """
+    if len(spans) == 0 or finest_ns <= 1:
+        return spans
+    short = spans.end_ns - spans.start_ns < finest_ns
+    same_row = (spans.lane[1:] == spans.lane[:-1]) & (spans.depth[1:] == spans.depth[:-1])
+    close = spans.start_ns[1:] - spans.end_ns[:-1] < finest_ns
+    goes_on = np.concatenate([[False], same_row & close & short[1:] & short[:-1]])
+    # A long row of short spans stays several, each about as long as can be seen.
+    slot = spans.start_ns // (8 * finest_ns)
+    goes_on[1:] &= slot[1:] == slot[:-1]
+    first = np.flatnonzero(~goes_on)
+    lengths = spans.end_ns - spans.start_ns
+    longest = np.maximum.reduceat(lengths, first)
+    group = np.cumsum(~goes_on) - 1
+    is_longest = np.flatnonzero(lengths == longest[group])
+    chosen = is_longest[np.unique(group[is_longest], return_index=True)[1]]
+    return Spans(
+        lane=spans.lane[first],
+        depth=spans.depth[first],
+        start_ns=spans.start_ns[first],
+        end_ns=np.maximum.reduceat(spans.end_ns, first),
+        object=spans.object[chosen],
+        name=spans.name[chosen],
+        count=np.add.reduceat(spans.count, first).astype(np.int32),
+        size_bytes=np.where(np.diff(np.append(first, len(spans))) == 1, spans.size_bytes[chosen], -1),
+    )
+
+
+def _tracks(rank: Laid) -> tuple[list[int], int]:
+    """Return the threads to draw, and how many are left out."""
+    host = rank.timeline.host
+    if len(host) == 0:
+        return [], 0
+    total = np.bincount(host.track, weights=host.end_ns - host.start_ns, minlength=len(rank.timeline.tracks))
+    order = sorted(np.flatnonzero(total > 0).tolist(), key=lambda track: -total[track])
+    main = rank.timeline.main_track
+    ordered = [main, *(track for track in order if track != main)] if main >= 0 else order
+    return ordered[:THREADS_MAX], max(len(ordered) - THREADS_MAX, 0)
+
+
+def _thread(rank: Laid, track: int, lane: int, *, has_device: bool) -> Spans:
+    """Return a thread's operators, calls and activities; frames of Python are many, and told by what they call."""
+    host, cover = rank.timeline.host, rank.threads.cover(track)
+    rows = np.arange(*rank.threads.rows_of(track).indices(len(host)))
+    kept = np.flatnonzero((host.kind[rows] != Kind.PYTHON) | (rank.book.object[host.name[rows]] >= 0))
+    rows = rows[kept]
+    start_ns, end_ns = host.start_ns[rows], host.end_ns[rows]
+    depth = nest(start_ns, end_ns).depth
+    charged = cover.row_object[kept].astype(np.int8)
+    plain = OBJECT_CODE["host"] if has_device else OBJECT_CODE["compute"]
+    is_operator = host.kind[rows] == Kind.OPERATOR
+    charged = np.where(charged >= 0, charged, np.where(is_operator, plain, OBJECT_CODE["host"])).astype(np.int8)
+    shown = depth < DEPTH_MAX
+    return _spans(
+        lane, rows[shown], (start_ns[shown], end_ns[shown]), charged[shown], host.name[rows[shown]], depth[shown]
+    )
+
+
+def _stream(row: DeviceRow, stream: int, lane: int) -> Spans:
+    mine = np.flatnonzero(row.spans.stream == stream)
+    table = row.spans.take(mine)
+    found = _spans(
+        lane, mine, (table.start_ns, table.end_ns), row.object[mine], table.name, np.zeros(len(mine), np.int64)
+    )
+    return replace(found, size_bytes=table.size_bytes).take(np.argsort(table.start_ns, kind="stable"))
+
+
+def _idle(rank: Laid, row: DeviceRow, lane: int, first_reason: int) -> Spans:
+    ran = union(row.spans.start_ns, row.spans.end_ns)
+    free = complement(ran, int(rank.recorded.start_ns[0]), int(rank.recorded.end_ns[0]))
+    pieces = idle_pieces(rank.threads, row, find_gaps(rank.threads, row, free), rank.settings)
+    order = np.argsort(pieces.start_ns, kind="stable")
+    reason = pieces.reason[order].astype(np.int64)
+    return _spans(
+        lane,
+        order,
+        (pieces.start_ns[order], pieces.end_ns[order]),
+        _CHARGED[reason],
+        (first_reason + reason).astype(np.int32),
+        np.zeros(len(order), np.int64),
+    )
+
+
+def _spans(
+    lane: int,
+    rows: Ints,
+    times: tuple[Ints, Ints],
+    charged: NDArray[np.int8],
+    name: NDArray[np.int32],
+    depth: Ints,
+) -> Spans:
+    n = len(rows)
+    return Spans(
+        lane=np.full(n, lane, np.int32),
+        depth=depth.astype(np.int8),
+        start_ns=times[0],
+        end_ns=times[1],
+        object=charged.astype(np.int8),
+        name=name.astype(np.int32),
+        count=np.ones(n, np.int32),
+        size_bytes=np.full(n, -1, np.int64),
+    )
+
+
+def _empty() -> Spans:
+    none = np.empty(0, np.int64)
+    return _spans(0, none, (none, none), none.astype(np.int8), none.astype(np.int32), none)
