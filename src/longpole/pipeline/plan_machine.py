@@ -37,8 +37,9 @@ def read_calibration(file: PlanFile, told: Told) -> Calibration:
             "from published step times, not your machine: --explain calibration",
         )
         return Calibration()
-    if "launch_us" in given:
-        given["launch_s"] = given.pop("launch_us") * _US
+    for name in ("launch", "host"):
+        if f"{name}_us" in given:
+            given[f"{name}_s"] = given.pop(f"{name}_us") * _US
     try:
         return Calibration(**given, source="the plan's")
     except UsageError as error:

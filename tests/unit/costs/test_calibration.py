@@ -18,6 +18,7 @@ from longpole.costs.calibration import (
     UNMEASURED_CEILING,
     Calibration,
     ceiling,
+    shipped_error_share,
 )
 from longpole.errors import UsageError
 from longpole.hardware.devices import all_devices, find_device
@@ -46,6 +47,13 @@ def test_every_device_of_the_table_has_constants_and_an_unknown_architecture_tho
 
 def test_attention_that_writes_its_scores_has_another_rate() -> None:
     assert Calibration().on(A100, flash=False).attention_of_matmul == UNFUSED_ATTENTION
+
+
+def test_the_promised_error_is_widest_where_nothing_was_measured() -> None:
+    shares = [shipped_error_share(find_device(name)) for name in ("A100", "H100", "MI300X")]
+
+    assert shares == sorted(shares)
+    assert shares[0] < shares[2]
 
 
 def test_what_is_given_stands() -> None:

@@ -140,13 +140,27 @@ _TRAINING: Final = (
 
 _CALIBRATION: Final = (
     PlanKey(
-        "calibration", "matmul_of_ceiling", "share", "0.875", "Of the best measured product, what a model's reach."
+        "calibration",
+        "matmul_of_ceiling",
+        "share",
+        "0.875 on Ampere, 0.65 on Blackwell, else 0.75",
+        "Of the best measured product, what a model's reach.",
     ),
-    PlanKey("calibration", "attention_of_matmul", "share", "0.6", "Of that, what attention's core reaches."),
+    PlanKey(
+        "calibration",
+        "attention_of_matmul",
+        "share",
+        "0.4; 0.6 on Blackwell, and where scores are written to memory",
+        "Of that, what attention's core reaches.",
+    ),
     PlanKey("calibration", "memory_share", "share", "0.8", "Of the memory's rate, what element-wise kernels reach."),
     PlanKey(
         "calibration", "launch_us", "number", "4", "What a kernel costs besides its work; about 1 in a graph.", 100
     ),
+    PlanKey(
+        "calibration", "host_us", "number", "0", "What the host needs for a launch, where kernels are shorter.", 300
+    ),
+    PlanKey("calibration", "half_tiles", "number", "0", "Tiles at which a product reaches half of its rate.", 400),
     PlanKey("calibration", "scale_up", "number", "1", "Factor on what collectives take within a node.", 100),
     PlanKey("calibration", "network", "number", "1", "Factor on what collectives take across nodes.", 100),
     PlanKey("calibration", "scale_up_contention", "share", "0.15", "What communication slows what it hides under."),
