@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longpole.errors import InputError
@@ -68,6 +68,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_lengths("-") == [3, 4]
 
 
+@settings(max_examples=20)
 @given(st.lists(st.integers(0, 10**6), min_size=1))
 def test_what_is_written_is_read(lengths: list[int]) -> None:
     import tempfile

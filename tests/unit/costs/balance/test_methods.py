@@ -6,7 +6,7 @@ from itertools import product
 from math import fsum
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longpole.costs.balance.batch import Batch, Parts, in_blocks, in_rotation, in_turn
@@ -19,6 +19,7 @@ from longpole.costs.balance.longest_first import longest_first
 from longpole.costs.balance.multifit import multifit
 from longpole.errors import UsageError
 
+FEW = settings(max_examples=20)
 COSTS = st.lists(st.integers(0, 2000).map(float), min_size=1, max_size=40)
 SPEEDS = st.one_of(
     st.integers(1, 6).map(lambda ranks: [1.0] * ranks),
@@ -72,6 +73,7 @@ def test_every_method_gives_each_sequence_to_one_rank_and_none_is_below_the_boun
         assert batch.longest_load(parts) >= bound * (1 - 1e-12)
 
 
+@FEW
 @given(BATCHES)
 def test_the_best_is_no_worse_than_any_method_and_than_dealing_out(batch: Batch) -> None:
     best = balance(batch)
@@ -108,6 +110,7 @@ def test_the_best_is_within_the_guarantee_of_the_greedy_method(costs: list[float
     assert best.load <= (4 / 3 - 1 / (3 * ranks)) * batch.longest_load(searched.parts) * (1 + 1e-9)
 
 
+@FEW
 @given(BATCHES, st.sampled_from([0.5, 2.0, 1024.0]))
 def test_a_unit_of_cost_changes_nothing(batch: Batch, factor: float) -> None:
     scaled = Batch([cost * factor for cost in batch.costs], batch.speeds, batch.equal_counts)
@@ -115,6 +118,7 @@ def test_a_unit_of_cost_changes_nothing(batch: Batch, factor: float) -> None:
     assert balance(scaled).parts == balance(batch).parts
 
 
+@FEW
 @given(BATCHES)
 def test_faster_ranks_are_done_as_much_earlier(batch: Batch) -> None:
     faster = Batch(batch.costs, [speed * 4 for speed in batch.speeds], batch.equal_counts)
@@ -122,6 +126,7 @@ def test_faster_ranks_are_done_as_much_earlier(batch: Batch) -> None:
     assert balance(faster).load == balance(batch).load / 4
 
 
+@FEW
 @given(COSTS, st.integers(1, 5))
 def test_one_more_sequence_lowers_no_bound(costs: list[float], ranks: int) -> None:
     speeds = [1.0] * ranks
@@ -184,6 +189,7 @@ def test_in_turn_is_what_a_distributed_sampler_deals_out() -> None:
     assert in_turn(batch) == dealt
 
 
+@FEW
 @given(BATCHES)
 def test_dealing_out_gives_each_sequence_to_one_rank(batch: Batch) -> None:
     for divide in (in_turn, in_blocks):
@@ -192,6 +198,7 @@ def test_dealing_out_gives_each_sequence_to_one_rank(batch: Batch) -> None:
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
+@FEW
 @given(BATCHES, st.integers(0, 20))
 def test_ranks_take_turns_only_where_they_are_as_fast(batch: Batch, number: int) -> None:
     parts = balance(batch).parts
@@ -199,8 +206,7 @@ def test_ranks_take_turns_only_where_they_are_as_fast(batch: Batch, number: int)
 
     assert sorted(turned) == sorted(parts)
     assert batch.longest_load(turned) == batch.longest_load(parts)
-    assume(not batch.is_even)
-    assert turned == parts
+    assert batch.is_even or turned == parts
 
 
 @pytest.mark.parametrize("speeds", [[], [0.0], [-1.0], [float("nan")], [float("inf")]])
