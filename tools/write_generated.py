@@ -43,6 +43,7 @@ from longpole.report.text.balance import render_balance
 from longpole.report.text.bench_collectives import render_collectives
 from longpole.report.text.declared_ledger import render_declared_ledger
 from longpole.report.text.gate import render_gate
+from longpole.report.text.plan import render_plan
 from longpole.report.text.scaling import render_scaling
 from longpole.report.text.verify import render_verify
 from longpole.report.text.whatif import render_whatif
@@ -53,6 +54,7 @@ from tests.balance_samples import SAMPLES as BALANCE_SAMPLES
 from tests.collective_samples import SAMPLES as COLLECTIVE_SAMPLES
 from tests.gate_samples import SAMPLES as GATE_SAMPLES
 from tests.ledger_samples import SAMPLES as LEDGER_SAMPLES
+from tests.plan_samples import SAMPLES as PLAN_SAMPLES
 from tests.report_builder import SAMPLES
 from tests.scaling_runs import SAMPLES as SCALING_SAMPLES
 from tests.verify_samples import SAMPLES as VERIFY_SAMPLES
@@ -92,6 +94,10 @@ def generated_files() -> dict[Path, bytes]:
     pages |= {
         GOLDEN / f"gate-{name}.txt": render_gate(build(), width=80, color=False).encode()
         for name, build in GATE_SAMPLES.items()
+    }
+    pages |= {
+        GOLDEN / f"plan-{name}.txt": render_plan(build(), width=80, color=False, explain=explain).encode()
+        for name, (build, explain) in PLAN_SAMPLES.items()
     }
     pages[GOLDEN / "gate-regressed.md"] = render_gate_markdown(GATE_SAMPLES["regressed"]()).encode()
     pages |= {

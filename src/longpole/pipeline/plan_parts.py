@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _TERA: Final = 10**12
 _EXPOSED: Final = "exposed_"
+_RUNS_WRITTEN: Final = 4
 COMPUTED: Final = "computed"
 _RECOMPUTED: Final = {"palm_hw": "full", "sc21_hw": "full", "selective_hw": "selective"}
 """Convention that counts what is computed again -> the policy of which that is true."""

@@ -133,7 +133,7 @@ def _render_memory(plan: Plan, style: Style) -> list[str]:
     memory = plan.memory
     if memory is None:
         return []
-    shown = _stages_shown(memory.stages, memory.worst_stage)
+    shown = _stages_shown(memory.stages, memory.worst_stage, (style.width - _NAME - 2) // _FIGURE)
     lines = [style.title("MEMORY", f"GB of one device; limit {_gb(memory.limit_bytes)}")]
     if len(memory.stages) > 1:
         lines.append(_row("pipeline stage", [_stage_name(stage, memory.worst_stage) for stage in shown]))
@@ -152,11 +152,11 @@ def _faint(text: str, style: Style) -> list[str]:
     return [style.faint(line) for line in wrap(escape(text), style.width, first="  ", rest="    ")]
 
 
-def _stages_shown(stages: Sequence[PlanStage], worst: int) -> list[PlanStage]:
-    """Return the first, the worst and the last stages where there are more than fit."""
-    if len(stages) <= _STAGES_SHOWN:
+def _stages_shown(stages: Sequence[PlanStage], worst: int, room: int) -> list[PlanStage]:
+    """Return the first, the worst and the last stages where there are more than there is room for."""
+    if len(stages) <= min(room, _STAGES_SHOWN):
         return list(stages)
-    chosen = sorted({0, 1, worst, len(stages) - 1})
+    chosen = sorted({0, worst, len(stages) - 1})
     return [stages[stage] for stage in chosen]
 
 
@@ -216,7 +216,8 @@ def _render_messages(plan: Plan, style: Style) -> list[str]:
             format_ns(sum(message.total_ns for message in messages)),
         )
         row = _row(f"{dimension} {kind.replace('_', '-')}", figures)
-        lines.append(row + style.faint(f"  {one.devices:,} over {escape(one.link)}"))
+        where = _cut(f"{one.devices:,} over {escape(one.link)}", style.width - columns_of(row) - 2)
+        lines.append(row + style.faint(f"  {where}" if where else ""))
     for source in dict.fromkeys(message.source for message in plan.messages):
         lines += _faint(_source_text(source, plan.messages), style)
     return lines

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.records.ledger import Unknown
 from longpole.report.escape import escape
-from longpole.report.text.layout import Style, pad, wrap
+from longpole.report.text.layout import Style, columns_of, pad, shorten, wrap
 from longpole.units import format_bytes, format_count, format_ns
 
 if TYPE_CHECKING:
@@ -40,15 +40,17 @@ def render_against(plan: Plan, style: Style) -> list[str]:
         lines.append(_row("allocated at the peak", figures))
     if against.collectives:
         lines += ["", style.title("ITS COLLECTIVES", "of one device in a step: planned | measured, with waiting")]
-        lines.append(_wide_row("", ("operations", "bytes", "time"), ("operations", "bytes", "time")))
-        lines += [_collective_line(row) for row in against.collectives]
+        heads = ("operations", "bytes", "time")
+        lines.append(shorten(_wide_row("", heads, heads), style.width))
+        lines += [shorten(_collective_line(row), style.width) for row in against.collectives]
     return lines
 
 
 def _object_lines(row: PlanBeside, style: Style) -> list[str]:
     figures = (_ns(row.planned_ns), _ns(row.measured_ns), _signed(row.difference_ns))
     line = _row(row.object, figures)
-    return [line + style.faint(f"  {row.says}")] if row.says else [line]
+    fits = columns_of(line) + columns_of(row.says) + 2 <= style.width
+    return [line + style.faint(f"  {row.says}")] if row.says and fits else [line]
 
 
 def _collective_line(row: PlanBesideCollective) -> str:

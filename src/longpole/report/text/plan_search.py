@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.records.ledger import Unknown
 from longpole.report.escape import escape
-from longpole.report.text.layout import Style, pad, shorten, wrap
+from longpole.report.text.layout import Style, pad, wrap
 from longpole.units import BYTES_PER_GB, format_count, format_ns
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _FRONT_SHOWN: Final = 12
 _WORTH: Final = 0.005  # of a token's time: less is nothing that a plan can tell
+_NAME: Final = 35
 _DASH: Final = "–"
 
 
@@ -30,7 +31,7 @@ def render_search(plan: Plan, style: Style) -> list[str]:
     lines = [style.title("SEARCH", title)]
     if search.best is None:
         return lines + _nothing_fits(search, style)
-    lines.append(_choice_row("", ("step", "dev·µs/tok", "GB", "MFU", "devices")))
+    lines.append(_choice_row("", ("step", "dev·µs/tok", "GB", "MFU", "devices"), style))
     shown = _spread(search.front)
     lines += [_choice_line(choice, ">" if choice == search.best else " ", style) for choice in shown]
     if search.plan not in shown:
@@ -86,13 +87,13 @@ def _choice_line(choice: PlanChoice, mark: str, style: Style) -> str:
         f"{100 * choice.share:.1f} %",
         f"{choice.devices:,}",
     )
-    row = _choice_row(escape(_choice_name(choice)), figures, mark=mark)
-    return shorten(row, style.width)
+    return _choice_row(escape(_choice_name(choice)), figures, style, mark=mark)
 
 
-def _choice_row(name: str, figures: tuple[str, ...], mark: str = " ") -> str:
+def _choice_row(name: str, figures: tuple[str, ...], style: Style, mark: str = " ") -> str:
     widths = (9, 11, 7, 8, 8)
-    return f"{mark} {pad(name, 35)}{''.join(f'{text:>{width}}' for text, width in zip(figures, widths, strict=True))}"
+    row = "".join(f"{text:>{width}}" for text, width in zip(figures, widths, strict=True))
+    return f"{mark} {pad(name, min(style.width - sum(widths) - 2, _NAME))}{row}"
 
 
 def render_free_memory(plan: Plan, style: Style) -> list[str]:
@@ -101,14 +102,14 @@ def render_free_memory(plan: Plan, style: Style) -> list[str]:
         return []
     lines = [
         style.title("IF MEMORY WERE SAVED", "the largest micro-batch that fits, and the fastest"),
-        _saving_row("", ("saves GB", "fits", "fastest", "per token")),
+        _saving_row("", ("saves GB", "fits", "fastest", "per token"), style),
     ]
     own = plan.layout.recompute
     for bound, title in ((False, "by a change, with what it costs"), (True, "a bound: as if it took nothing")):
         rows = [saving for saving in plan.free_memory if saving.bound == bound]
         if rows:
             lines.append(style.faint(f"  {title}"))
-            lines += [shorten(_saving_line(saving, own), style.width) for saving in rows]
+            lines += [_saving_line(saving, own, style) for saving in rows]
     return lines + [style.faint(line) for line in wrap(_worth(plan.free_memory), style.width, first="  ", rest="  ")]
 
 
@@ -128,7 +129,7 @@ def _worth(savings: list[PlanSaving]) -> str:
     return f"At most {-best_share:.1%} a token, if {best.saved} took nothing."
 
 
-def _saving_line(saving: PlanSaving, own_policy: str) -> str:
+def _saving_line(saving: PlanSaving, own_policy: str, style: Style) -> str:
     change = _DASH if isinstance(saving.change_share, Unknown) else f"{100 * saving.change_share:+.1f} %"
     used = _DASH if isinstance(saving.micro_batch, Unknown) else f"{saving.micro_batch:,}"
     lighter = isinstance(saving.recompute, str) and saving.recompute != own_policy
@@ -140,9 +141,10 @@ def _saving_line(saving: PlanSaving, own_policy: str) -> str:
         used,
         change,
     )
-    return _saving_row(escape(saving.how if not saving.bound else saving.saved), figures)
+    return _saving_row(escape(saving.how if not saving.bound else saving.saved), figures, style)
 
 
-def _saving_row(name: str, figures: tuple[str, ...]) -> str:
+def _saving_row(name: str, figures: tuple[str, ...], style: Style) -> str:
     widths = (9, 7, 13, 11)
-    return f"    {pad(name, 34)}{''.join(f'{text:>{width}}' for text, width in zip(figures, widths, strict=True))}"
+    row = "".join(f"{text:>{width}}" for text, width in zip(figures, widths, strict=True))
+    return f"    {pad(name, min(style.width - sum(widths) - 4, _NAME))}{row}"
