@@ -177,6 +177,7 @@ def test_explained_figures_are_those_of_the_parts(layout: Layout, work: Work) ->
                     value for other, value in values.items() if other.endswith(f" of a {name.replace('s', '', 1)}")
                 ]
                 assert figure.inputs["layer"] == pytest.approx(sum(of_layer))
+                assert figure.value.value == figure.inputs["count"] * figure.inputs["layer"]
         assert all(figure.formula and figure.source for figure in figures)
         assert len(found) == len(figures)
 

@@ -205,6 +205,15 @@ def test_uneven_experts_keep_more() -> None:
     assert uneven - even == pytest.approx(0.5 * 2 * 4096 * 2 * (4096 + 3 * 14336))
 
 
+def test_norms_of_queries_and_keys_keep_their_inputs() -> None:
+    plain, normed = (
+        layer_activation_bytes(replace(LLAMA, query_key_norm=norm), Layout(tp=16, sp=True), NEW)
+        for norm in (False, True)
+    )
+
+    assert normed - plain == 2 * 4096 * (32 / 16 + 1) * 128
+
+
 def test_latent_attention_keeps_expanded_heads_and_compressed_vectors() -> None:
     queries, keys, values, output = 32 * 192, 32 * 192, 32 * 128, 32 * 128
     compressed = 2 * 1536 + 2 * 512 + 64
