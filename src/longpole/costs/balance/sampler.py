@@ -87,23 +87,40 @@ class BalancedBatchSampler:
         self.drop_last = drop_last
         self.enough_share = enough_share
         self.epoch = 0
+        self.done_batches = 0
         Batch([], self.speeds)  # refuses speeds that are none
         if not self.lengths:
             msg = "lengths: expected at least one sequence, found none"
             raise UsageError(msg)
 
-    def set_epoch(self, epoch: int) -> None:
-        """Say which epoch the next pass is; the same on every rank."""
+    def set_epoch(self, epoch: int, *, done_batches: int = 0) -> None:
+        """Say which epoch the next pass is, the same on every rank.
+
+        Args:
+            epoch: Its number.
+            done_batches: How many of its batches were already computed, by a job that is resumed; left out.
+
+        Raises:
+            UsageError: The epoch has no more batches than that.
+        """
+        if not 0 <= done_batches < max(self._batches, 1):
+            msg = f"done_batches: expected 0 to {max(self._batches - 1, 0)}, found {done_batches}"
+            raise UsageError(msg)
         self.epoch = epoch
+        self.done_batches = done_batches
 
     def __len__(self) -> int:
-        """Return how many batches a pass has: the same on every rank."""
+        """Return how many batches the next pass has: the same on every rank."""
+        return self._batches - self.done_batches
+
+    @property
+    def _batches(self) -> int:
         whole, rest = divmod(len(self.lengths), self.batch_size)
         return whole + (1 if rest and not self.drop_last else 0)
 
     def __iter__(self) -> Iterator[list[int]]:
         """Yield this rank's batches of an epoch: places in the data set."""
-        for number, places in enumerate(self.global_batches()):
+        for number, places in enumerate(self.global_batches(), self.done_batches):
             yield self.divide(places, number)[self.rank]
 
     def global_batches(self) -> Iterator[list[int]]:
@@ -114,7 +131,7 @@ class BalancedBatchSampler:
             draw = Random(f"{self.seed}/{self.epoch}").random
             keys = [draw() for _ in order]
             order.sort(key=keys.__getitem__)
-        for number in range(len(self)):
+        for number in range(self.done_batches, self._batches):
             places = order[number * self.batch_size : (number + 1) * self.batch_size]
             yield places + [order[at % len(order)] for at in range(max(self.ranks - len(places), 0))]
 

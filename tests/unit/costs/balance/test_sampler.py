@@ -73,6 +73,19 @@ def test_the_order_follows_from_seed_and_epoch() -> None:
     assert order(1, 2) != order(2, 2)
 
 
+def test_a_resumed_epoch_goes_on_where_it_stopped() -> None:
+    sampler, resumed = samplers()[2], samplers()[2]
+    sampler.set_epoch(3)
+    resumed.set_epoch(3, done_batches=5)
+
+    assert list(resumed) == list(sampler)[5:]
+    assert len(resumed) == len(sampler) - 5 == 2
+    resumed.set_epoch(4)
+    assert len(resumed) == 7
+    with pytest.raises(UsageError, match="done_batches: expected 0 to 6, found 7"):
+        resumed.set_epoch(4, done_batches=7)
+
+
 def test_the_order_of_an_epoch_never_changes() -> None:
     """A job that is resumed with a newer version must find the same epoch again."""
     assert next(samplers(seed=42)[0].global_batches())[:6] == [82, 63, 30, 126, 73, 28]
