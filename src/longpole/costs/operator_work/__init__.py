@@ -1,0 +1,1 @@
+"""FLOPs and bytes of single operators from their recorded shapes: pure functions, one family a file."""
