@@ -179,7 +179,7 @@ def _plan_of(planned: Planned, costs: CollectiveCosts, memory: PlanMemory, spent
         longpole=package_version(),
         source=planned.path,
         name=planned.name,
-        says=_says(memory, step, utilisation, limits[0].says if limits else ""),
+        says=_says(memory, step, utilisation, next((one.says for one in limits if one.name != "memory"), "")),
         model=describe_model(planned),
         hardware=hardware,
         layout=describe_layout(layout, work, planned.optimizer),
@@ -203,6 +203,8 @@ def expected_error(planned: Planned, spent: StepTime) -> tuple[float, str]:
     *Source:* decision 0034: published steps of large dense models within 7 % on A100, within 20 % on newer devices,
     whose software differs more; small ones, what is bound by launches and experts within 25 %.
     """
+    if planned.error_share is not None:
+        return planned.error_share, f"constants {planned.calibration.source}"
     if planned.calibration.source != "shipped":
         return LARGE_ERROR, "constants of your own"
     large_error = shipped_error_share(planned.cluster.device)

@@ -44,7 +44,7 @@ def find_limits(
     computing = parts.pop("compute", 0.0) + parts.pop("recompute", 0.0)
     whole_s = sum(spent.spent_s.values())
     shares = {name: computing * seconds / whole_s for name, seconds in spent.spent_s.items()} if whole_s > 0 else {}
-    limits = [_of_computing(name, share) for name, share in shares.items()]
+    limits = [_of_computing(name, share, planned.work.dtype) for name, share in shares.items()]
     limits += [_of_part(name, share, planned, hardware) for name, share in parts.items()]
     limits += [_of_recompute(spent)] if spent.recompute_s > 0 else []
     limits.sort(key=lambda limit: -limit.share)
@@ -56,7 +56,7 @@ def _of_memory(memory: PlanMemory) -> PlanLimit:
     parts = memory.stages[memory.worst_stage].parts_bytes
     largest = max(parts, key=lambda name: parts[name])
     by_part = {
-        "activations": "recompute selective or full, a smaller micro-batch, more tensor or context parallelism",
+        "activations": 'recompute = "fit", a smaller micro-batch, more tensor or context parallelism',
         "optimizer": "ZeRO-1: every replica keeps its share of the states only",
         "gradients": "ZeRO-2, or 16-bit gradients (gradient_bytes = 2)",
         "weights": "more tensor or pipeline parallelism, or ZeRO-3",
@@ -71,8 +71,10 @@ def _of_memory(memory: PlanMemory) -> PlanLimit:
     )
 
 
-def _of_computing(name: str, share: float) -> PlanLimit:
+def _of_computing(name: str, share: float, dtype: str) -> PlanLimit:
     says, next_step = _SPENT.get(name, (name, ""))
+    if name == "matmul" and dtype == "fp8":
+        next_step = "more devices, or faster ones: products are what it costs"
     return PlanLimit(name=name, share=share, says=f"{says}: {share:.0%} of the step", next_step=next_step)
 
 
@@ -82,7 +84,7 @@ def _of_recompute(spent: StepTime) -> PlanLimit:
         name="recompute",
         share=share,
         says=f"computing activations again: {share:.0%} of the step, products and attention of it counted above",
-        next_step='recompute fewer layers, as far as memory allows: recompute = { full = "0-7" }',
+        next_step='recompute = "fit": only as many layers as memory needs',
     )
 
 

@@ -217,7 +217,7 @@ def describe_step(step: StepTime, devices: int, error_share: float, why: str) ->
         ],
         tokens_per_s=tokens_per_s,
         tokens_per_s_per_device=tokens_per_s / devices,
-        known_error=f"±{100 * error_share:.0f} %: {why}",
+        known_error=f"±{error_share:.0%}: {why}",
     )
 
 

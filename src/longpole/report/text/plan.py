@@ -91,8 +91,8 @@ def _work_text(layout: PlanLayout, dtype: str) -> str:
     parts += [layout.schedule] if layout.pp > 1 else []
     parts += [
         f"{layout.sequence:,} tokens a sequence",
-        f"{layout.global_batch:,} sequences a step = {layout.dp:,} replicas × {layout.micro_batches:,} micro-batches"
-        f" of {layout.micro_batch:,}",
+        f"{layout.global_batch:,} sequences a step = {format_count(layout.dp, 'replica')} ×"
+        f" {format_count(layout.micro_batches, 'micro-batch', 'micro-batches')} of {layout.micro_batch:,}",
         f"recompute {layout.recompute}",
         dtype,
     ]
@@ -192,7 +192,7 @@ def _cut(text: str, room: int) -> str:
     """
     if columns_of(text) <= room:
         return text
-    words = text.split()
+    words = text.replace('"', "").split()
     while words and columns_of(" ".join(words)) + 2 > room:
         words.pop()
     while len(words) > 1 and words[-1].rstrip(",") in _LITTLE_WORDS:
@@ -232,12 +232,15 @@ def _source_text(source: str, messages: Sequence[PlanMessage]) -> str:
     if errors:
         span = f"{errors[0]}" if errors[0] == errors[-1] else f"{errors[0]} to {errors[-1]}"
         error = f"±{span} % in the median"
-    cautions: dict[str, str] = {}
+    cautions: dict[str, dict[str, None]] = {}
     for message in own:
         _, _, caution = message.source_says.partition("; ")
         if caution:
-            cautions.setdefault(message.dimension, caution)
-    told = "".join(f"; {dimension}: {caution}" for dimension, caution in cautions.items())
+            cautions.setdefault(caution, {})[message.dimension] = None
+    told = "".join(
+        f"; {caution}" if of.keys() == dimensions.keys() else f"; {', '.join(of)}: {caution}"
+        for caution, of in cautions.items()
+    )
     return f"{', '.join(dimensions)}: {_SOURCES.get(source, source)}, {error}{told}"
 
 
