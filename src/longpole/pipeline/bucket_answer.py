@@ -180,20 +180,21 @@ def _waiting_ns(asked: Question) -> int | Unknown:
 def _best(asked: Question, sized: Gradients, swept: Sweep, cost: Cost) -> BestCap:
     backward_s = median(sized.backward_s(one) for one in sized.passes)
     inputs = {"G": sized.total_bytes, "alpha": cost.factor * cost.alpha_ns / NS_PER_S, "T": backward_s}
-    last_bytes = float(sized.size_bytes[-1])
     saving_ns = swept.recorded.exposed_ns - swept.best.exposed_ns
     return BestCap(
         cap_bytes=round(swept.best.cap_bytes),
         exposed_ns=swept.best.exposed_ns,
-        least_ns=round(cost.ns(last_bytes)),
-        last_gradient_bytes=round(last_bytes),
+        least_ns=swept.least_ns,
+        late_bytes=round(swept.late_bytes),
         saving_ns=saving_ns,
         saving_share=saving_ns / _wall_ns(asked),
         low_bytes=round(swept.best_low_bytes),
         high_bytes=round(swept.best_high_bytes),
         formula_bytes=round(swept.formula_bytes)
         if swept.is_bound
-        else Unknown("communication takes less than the backward pass: any cap that hides its latencies will do"),
+        else Unknown(
+            "communication takes less than the backward pass, so G*sqrt(alpha/T) is not where the curve is lowest"
+        ),
         formula=BEST_CAP_BYTES.explain(**inputs) if backward_s > 0 else "",
     )
 

@@ -117,8 +117,8 @@ class BestCap(msgspec.Struct):
     Attributes:
         cap_bytes: The cap.
         exposed_ns: What is left exposed.
-        least_ns: What the last gradient takes by itself: no cap leaves less.
-        last_gradient_bytes: Its size.
+        least_ns: What no cap goes below: every gradient sent when it is ready, for one latency in all.
+        late_bytes: Of gradients that become ready in the last `least_ns` of the pass: nothing is left to hide them.
         saving_ns: Against the recorded buckets under the same cost; negative where they are better.
         saving_share: Of the median period of a unit.
         low_bytes, high_bytes: The best caps if latency were a quarter to four times what the cost says, and the rate
@@ -130,7 +130,7 @@ class BestCap(msgspec.Struct):
     cap_bytes: int
     exposed_ns: int
     least_ns: int
-    last_gradient_bytes: int
+    late_bytes: int
     saving_ns: int
     saving_share: float
     low_bytes: int

@@ -141,6 +141,8 @@ class Sweep:
             five quarters, of what the cost says.
         is_bound: Communication takes longer than the pass: then `formula_bytes` is where the curve is lowest.
         formula_bytes: G * sqrt(alpha / T).
+        least_ns: What no cap goes below: every gradient sent at once when it is ready, for one latency in all.
+        late_bytes: Of gradients that become ready so late before the end.
     """
 
     recorded: Point
@@ -150,6 +152,8 @@ class Sweep:
     best_high_bytes: float
     is_bound: bool
     formula_bytes: float
+    least_ns: int
+    late_bytes: float
 
 
 def assign_sizes(passes: Sequence[GradientPass], element_bytes: int | None) -> Gradients | str:
@@ -257,6 +261,7 @@ def sweep(gradients: Gradients, cost: Cost) -> Sweep:
     ]
     backward_s = median(gradients.backward_s(one) for one in gradients.passes)
     sent_s = cost.factor * gradients.total_bytes / cost.gb_per_s / NS_PER_S
+    least_ns = _least_ns(gradients, cost)
     return Sweep(
         recorded=recorded_point(gradients, cost),
         curve=curve,
@@ -265,7 +270,29 @@ def sweep(gradients: Gradients, cost: Cost) -> Sweep:
         best_high_bytes=max(others),
         is_bound=sent_s > backward_s,
         formula_bytes=_formula_bytes(gradients, cost),
+        least_ns=least_ns,
+        late_bytes=_late_bytes(gradients, least_ns),
     )
+
+
+def _least_ns(gradients: Gradients, cost: Cost) -> int:
+    """Return what is left exposed if bytes alone take time, in any buckets: a bound, for no bucket starts earlier."""
+    bytes_alone = Cost(0.0, 0.0, cost.gb_per_s, cost.factor)
+    sizes: list[float] = gradients.size_bytes.tolist()
+    exposed = []
+    for one in gradients.passes:
+        each = [
+            Bucket(ready_s=at, bytes=size, gradients=1) for at, size in zip(gradients.ready_s(one), sizes, strict=True)
+        ]
+        exposed.append(reduce_buckets(each, bytes_alone.seconds, gradients.backward_s(one)).exposed_s)
+    return _median_ns(exposed) + round(cost.factor * cost.alpha_ns)
+
+
+def _late_bytes(gradients: Gradients, within_ns: int) -> float:
+    """Return the bytes of gradients that become ready within some time of the end of a pass."""
+    one = gradients.passes[0]
+    late = one.ready_ns[gradients.skipped :] >= one.end_ns - within_ns
+    return float(gradients.size_bytes[late].sum())
 
 
 def recorded_point(gradients: Gradients, cost: Cost) -> Point:

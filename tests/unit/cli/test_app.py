@@ -25,7 +25,9 @@ COMMANDS = (
     ["explain"],
     ["scaling"],
     ["ledger"],
+    ["audit"],
     ["balance"],
+    ["buckets"],
     ["version"],
     ["cache"],
     ["cache", "size"],
@@ -37,7 +39,9 @@ COMMANDS = (
     ["schema", "record"],
     ["schema", "scaling"],
     ["schema", "ledger"],
+    ["schema", "audit"],
     ["schema", "balance"],
+    ["schema", "buckets"],
     ["schema", "verify"],
     ["schema", "plan"],
     ["plan"],
@@ -135,6 +139,26 @@ PLAN_OPTIONS = (
     "--step",
     "--units",
 )
+BUCKETS_OPTIONS = (
+    "--collective-record",
+    "--color",
+    "--cost",
+    "--gradient-type",
+    "--help",
+    "--job",
+    "--jobs",
+    "--json",
+    "--no-cache",
+    "--of",
+    "--quiet",
+    "--rank",
+    "--rules",
+    "--settings",
+    "--step",
+    "--units",
+    "--verify-cache",
+)
+AUDIT_OPTIONS = ("--all", "--color", "--help", "--json", "--quiet")
 AGREED = {
     "plan": PLAN_OPTIONS,
     "report": REPORT_OPTIONS,
@@ -142,7 +166,9 @@ AGREED = {
     "whatif": WHATIF_OPTIONS,
     "scaling": SCALING_OPTIONS,
     "ledger": LEDGER_OPTIONS,
+    "audit": AUDIT_OPTIONS,
     "balance": BALANCE_OPTIONS,
+    "buckets": BUCKETS_OPTIONS,
     "verify": VERIFY_OPTIONS,
 }
 

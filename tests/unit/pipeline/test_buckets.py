@@ -177,10 +177,11 @@ def test_small_buckets_tell_the_latency_and_large_ones_the_rate(tmp_path: Path) 
     )
 
 
-def test_the_last_gradient_is_the_least_that_any_cap_leaves(tmp_path: Path) -> None:
+def test_what_becomes_ready_last_is_the_least_that_any_cap_leaves(tmp_path: Path) -> None:
     found = _swept(Job(gradients=2, gradient_bytes=80 * MIB), tmp_path)
 
     assert isinstance(found.best, BestCap)
+    assert found.best.late_bytes == 80 * MIB
     assert found.best.least_ns == pytest.approx(60_000 + 80 * MIB / 12.5, rel=0.001)
     assert found.best.exposed_ns == pytest.approx(found.best.least_ns, rel=0.001)
 

@@ -201,3 +201,22 @@ def test_the_range_of_the_best_cap_holds_the_best_cap() -> None:
 
     assert found.best_low_bytes <= found.best.cap_bytes <= found.best_high_bytes
     assert found.best_low_bytes < found.best_high_bytes
+
+
+@given(
+    moments_ms=st.lists(st.integers(0, 100), min_size=1, max_size=30),
+    data=st.data(),
+    latency_us=st.integers(0, 500),
+    gb_per_s=st.floats(0.5, 200),
+)
+@settings(max_examples=60, deadline=None)
+def test_no_cap_goes_below_what_bytes_alone_leave(
+    moments_ms: list[int], data: st.DataObject, latency_us: int, gb_per_s: float
+) -> None:
+    sizes = data.draw(st.lists(st.integers(1, 200_000_000), min_size=len(moments_ms), max_size=len(moments_ms)))
+    one = _pass([at * MS for at in sorted(moments_ms)], sizes, [(len(sizes), -1)])
+
+    found = sweep(Gradients([one], np.array(sizes, np.float64), "shapes"), Cost(latency_us * 1000.0, 0.0, gb_per_s))
+
+    assert all(point.exposed_ns >= found.least_ns - 2 for point in found.curve)
+    assert found.late_bytes >= sizes[-1]

@@ -135,8 +135,8 @@ def _best_words(buckets: Buckets) -> str:
     else:
         words += f" {best.formula_bytes.unknown[0].upper()}{best.formula_bytes.unknown[1:]}."
     if _FLOOR_SHARE * best.least_ns >= best.exposed_ns:
-        size, least = format_bytes(best.last_gradient_bytes), format_ns(best.least_ns)
-        words += f" No cap leaves less than {least}: the last gradient alone is {size}."
+        size, least = format_bytes(best.late_bytes), format_ns(best.least_ns)
+        words += f" No cap leaves less than {least}: {size} of gradients become ready in the last {least} of the pass."
     if any(point.assumed for point in buckets.curve):
         words += " ?: smaller than recorded buckets whose inside is not known."
     return words
