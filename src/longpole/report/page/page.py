@@ -1,0 +1,141 @@
+"""The whole page as one self-contained file.
+
+No network, no font, no library: charts are SVG made by `charts`, and the timeline is one script of our own. So the
+policy of the page allows that script and that style by their hashes and nothing else, no `eval` among it; names from
+traces are text, in markup and in the data that the script reads.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import lru_cache
+from importlib import resources
+from typing import TYPE_CHECKING, Final
+
+from longpole.report.page.markup import Figure, section, text
+from longpole.report.page.sections import (
+    render_candidates,
+    render_collectives,
+    render_findings,
+    render_header,
+    render_heat,
+    render_ledger,
+    render_path,
+    render_record,
+    render_units,
+)
+from longpole.report.page.timeline import timeline_data
+
+if TYPE_CHECKING:
+    from longpole.report.document import Report
+    from longpole.report.drawing import Drawing
+
+TIMELINE: Final = Figure(
+    "gantt",
+    "Timeline of a unit",
+    "A row for each thread and stream of each rank, on one clock. Colours are objects; below a device's streams"
+    " stands why nothing ran. The line is the critical path. Drag to pan; zoom with the buttons, with + and −, or with"
+    " Ctrl and the wheel; [ and ] walk along the path. Spans too short to be seen are drawn together, and say how many"
+    " they are.",
+    "docs/concepts/critical-path.md",
+)
+_CONTROLS: Final = (
+    '<div class=controls><label>unit <select id="pick-unit"></select></label>'
+    '<label>rank <select id="pick-rank"></select></label>'
+    '<button id="pan-left" aria-label="pan left">←</button><button id="pan-right" aria-label="pan right">→</button>'
+    '<button id="zoom-in" aria-label="zoom in">+</button><button id="zoom-out" aria-label="zoom out">−</button>'
+    '<button id="zoom-all">all</button><button id="last-piece">◂ path</button>'
+    '<button id="next-piece">path ▸</button></div>'
+    '<p id="timeline-told" class=note aria-live="polite"></p>'
+    '<canvas id="timeline" tabindex="0" role="application" aria-label="Timeline: arrows pan, plus and minus zoom,'
+    ' brackets walk along the critical path"></canvas><div id="tip" role="status" hidden></div>'
+    "<noscript><p class=unknown>The timeline needs JavaScript; everything else on this page does not.</p></noscript>"
+)
+
+
+def render_page(report: Report, drawing: Drawing | None) -> bytes:
+    """Write the page.
+
+    Args:
+        report: The report.
+        drawing: The pictures of its units; None where none could be made.
+
+    Returns:
+        UTF-8 HTML with a line end.
+    """
+    style, script = _asset("style.css"), _asset("timeline.js")
+    parts = [
+        render_header(report),
+        _navigation(report, drawing),
+        render_findings(report),
+        render_ledger(report),
+        _timeline(drawing),
+        render_path(report),
+        render_candidates(report),
+        render_units(report),
+        render_heat(report),
+        render_collectives(report),
+        render_record(report),
+    ]
+    data = f'<script type="application/json" id="timeline-data">{timeline_data(drawing)}</script>' if drawing else ""
+    run = f"<script>{script}</script>" if drawing else ""
+    # `connect-src` is for `longpole serve`, which hands out this very file; opened as a file it connects to nothing.
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}';"
+        " img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'"
+    )
+    page = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="referrer" content="no-referrer"><link rel="icon" href="data:,">'
+        f"<title>{text(_title(report), 120)}</title><style>{style}</style></head><body>{''.join(parts)}"
+        f"<footer>Made by Longpole {text(report.longpole)} from {_sources(report)}.</footer>{data}{run}</body></html>\n"
+    )
+    return page.encode()
+
+
+def _title(report: Report) -> str:
+    says = getattr(report.headline, "says", "no verdict")
+    return f"Longpole: {says}"
+
+
+def _sources(report: Report) -> str:
+    files = report.run.sources
+    named = ", ".join(text(one.path, 80) for one in files[:3])
+    return named + (f" and {len(files) - 3} more files" if len(files) > 3 else "")
+
+
+def _timeline(drawing: Drawing | None) -> str:
+    if drawing is None or not drawing.units:
+        return ""
+    notes = [*drawing.notes]
+    if drawing.left_out:
+        some = ", ".join(list(drawing.left_out)[:3])
+        notes.append(
+            f"{len(drawing.left_out)} units are not drawn ({some}, …): {next(iter(drawing.left_out.values()))}"
+        )
+    note = f"<p class=note>{text('; '.join(notes))}.</p>" if notes else ""
+    return section(TIMELINE, _CONTROLS, note)
+
+
+def _navigation(report: Report, drawing: Drawing | None) -> str:
+    links = [("causes", "causes")] if report.findings else []
+    links.append(("ledger", "ledger"))
+    links += [("gantt", "timeline")] if drawing is not None and drawing.units else []
+    links += [("path", "critical path")]
+    links += [("candidates", "worth trying")] if report.candidates else []
+    links += [("collectives", "collectives")] if report.collectives else []
+    links.append(("record", "the record"))
+    return "<nav>" + "".join(f'<a href="#{ident}">{name}</a>' for ident, name in links) + "</nav>"
+
+
+@lru_cache(maxsize=4)
+def _asset(name: str) -> str:
+    return resources.files("longpole.report.page").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _hash(content: str) -> str:
+    digest = hashlib.sha256(content.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
