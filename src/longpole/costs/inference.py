@@ -30,6 +30,7 @@ from longpole.costs.serving_operators import (
     pass_operators,
 )
 from longpole.errors import UsageError
+from longpole.hardware.matmul_ceilings import find_ceiling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +44,7 @@ LIMITS: Final = ("compute", "weights", "cache", "activations", "communication", 
 """What can rule an operator: arithmetic, reading one of three things, messages, or starting it."""
 
 _LARGEST: Final = 1 << 40
+_UNMEASURED_CEILING: Final = 0.75  # of the peak: between B200's and GB200's, the newest parts that were measured
 _NOT_NAME: Final = re.compile(r"\W+")
 _WIDEST_BYTES: Final = 8  # of an element
 CRITICAL_BATCH: Final = Formula(
@@ -94,17 +96,17 @@ class ServingRates:
     """How much of a peak is reached, and what a launch costs.
 
     Attributes:
-        product_share: Of the dense peak, by matrix products with many rows: nine tenths of what the best shape reaches
-            on an A100 (86.9 %, tests/oracles/gemm_mamf.csv).
-        attention_share: Of the dense peak, by attention kernels of a prefill: 0.6 of that.
+        product_of_ceiling: By matrix products with many rows, of the best product that was measured on the device.
+        attention_of_product: By attention kernels of a prefill, of what products of 16 bits reach: scores are computed
+            in 16 bits whatever the weights are stored in.
         memory_share: Of the memory's peak rate, by reading weights and cache (reference figure 0.80).
         overlap: Which part of the shorter of compute and memory time of an operator hides under the longer one.
         launch_s: From one kernel to the next (4 µs; about 1 µs where a graph was captured).
         reserve_share: Of memory that is left to activations, buffers and the runtime (as serving engines do).
     """
 
-    product_share: float = 0.78
-    attention_share: float = 0.47
+    product_of_ceiling: float = 0.9
+    attention_of_product: float = 0.6
     memory_share: float = 0.80
     overlap: float = 0.5
     launch_s: float = 4e-6
@@ -204,6 +206,8 @@ class _Machine:
     server: Server
     rates: ServingRates
     peak_flops: float
+    product_flops_per_s: float
+    attention_flops_per_s: float
     memory_bytes_per_s: float
     costs: CollectiveCosts
 
@@ -237,6 +241,8 @@ def serving(
         server=server,
         rates=rates,
         peak_flops=cluster.device.peak(server.dtype),
+        product_flops_per_s=_product_flops_per_s(cluster.device, server.dtype, rates),
+        attention_flops_per_s=_attention_flops_per_s(cluster.device, server.dtype, rates),
         memory_bytes_per_s=_known(cluster.device, "memory_bytes_per_s"),
         costs=costs or CollectiveCosts(cluster),
     )
@@ -385,8 +391,7 @@ def _operator_s(machine: _Machine, operator: Operator) -> tuple[float, float, st
         layout = machine.server.layout
         seconds = machine.costs.seconds_along(operator.message, layout, operator.dimension, operator.message_bytes)
         return seconds, seconds, "communication"
-    share = machine.rates.attention_share if operator.attention else machine.rates.product_share
-    compute_s = operator.flops / (machine.peak_flops * share)
+    compute_s = operator.flops / (machine.attention_flops_per_s if operator.attention else machine.product_flops_per_s)
     moved = {
         "weights": operator.weight_bytes,
         "cache": operator.cache_bytes,
@@ -395,6 +400,16 @@ def _operator_s(machine: _Machine, operator: Operator) -> tuple[float, float, st
     memory_s = sum(moved.values()) / (machine.memory_bytes_per_s * machine.rates.memory_share)
     ruled_by = "compute" if compute_s >= memory_s else max(moved, key=lambda name: moved[name])
     return max(compute_s, memory_s), compute_s + memory_s, ruled_by
+
+
+def _product_flops_per_s(device: Device, dtype: str, rates: ServingRates) -> float:
+    ceiling = find_ceiling(device.name, dtype)
+    return device.peak(dtype) * (ceiling.share if ceiling else _UNMEASURED_CEILING) * rates.product_of_ceiling
+
+
+def _attention_flops_per_s(device: Device, dtype: str, rates: ServingRates) -> float:
+    in_16_bits = next((one for one in ("bf16", "fp16") if one in device.peak_flops), dtype)
+    return _product_flops_per_s(device, in_16_bits, rates) * rates.attention_of_product
 
 
 def _check(model: Architecture, requests: Requests, server: Server) -> None:
