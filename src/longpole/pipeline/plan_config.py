@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.costs.architecture import Architecture, Experts, Latent, read_config
 from longpole.costs.cluster import Cluster, cluster_of
+from longpole.costs.collective_time import CollectiveCosts
 from longpole.costs.conventions import convention_of
 from longpole.costs.flops import flops_per_token
 from longpole.costs.layout import Layout, Work, complaints
@@ -75,6 +76,7 @@ class Planned(Ground):
         layout, work, optimizer: How, and what a step processes.
         convention: Under which the headline MFU is.
         calibration, software: Constants of the step model; which messages run beside computation.
+        error_share: How far a step may be off by these constants, where steps say; else None.
         search: What a search is to try, key by key; what is not there is tried as usual.
     """
 
@@ -85,6 +87,7 @@ class Planned(Ground):
     calibration: Calibration
     software: Software
     search: Mapping[str, Any]
+    error_share: float | None = None
 
     def flops_per_token(self) -> float:
         """Return model FLOPs of a token under the plan's convention."""
@@ -112,6 +115,9 @@ def read_planned(file: PlanFile) -> Planned:
     _look_at(layout, work, told)
     optimizer = _optimizer(file, told)
     software = read_software(file, optimizer)
+    cluster = _cluster(file, device, layout, told)
+    recorded = read_recorded(file)
+    calibration, error_share = _calibration(file, model, CollectiveCosts(cluster, recorded), software, told)
     if file.section("training").get("recompute") == FIT:
         work = _fitted(model, layout, work, limit_bytes(file, device), optimizer, told)
     return Planned(
@@ -119,16 +125,17 @@ def read_planned(file: PlanFile) -> Planned:
         name=str(file.section("").get("name", "")),
         model=model,
         model_source=model_source,
-        cluster=_cluster(file, device, layout, told),
+        cluster=cluster,
         devices=devices,
         limit_bytes=limit_bytes(file, device),
-        recorded=read_recorded(file),
+        recorded=recorded,
         told=told,
         layout=layout,
         work=work,
         optimizer=optimizer,
         convention=convention,
-        calibration=read_calibration(file, told),
+        calibration=calibration,
+        error_share=error_share,
         software=software,
         search=file.section("search"),
     )
@@ -159,6 +166,23 @@ def read_ground(file: PlanFile, layout: Layout, dtype: str) -> Ground:
         recorded=read_recorded(file),
         told=told,
     )
+
+
+def _calibration(
+    file: PlanFile, model: Architecture, costs: CollectiveCosts, software: Software, told: Told
+) -> tuple[Calibration, float | None]:
+    """Return the constants of the step model, and how far off they are where measured steps say that."""
+    start = read_calibration(file, told)
+    if "steps" not in file.section("calibration"):
+        return start, None
+    from longpole.pipeline.plan_steps import fit_to_steps
+
+    def divide(other: PlanFile) -> tuple[Layout, Work]:
+        unsaid = Told()
+        return _layout(other, unsaid)[0], _work(other, model, unsaid)
+
+    fitted = fit_to_steps(file, model, costs, software, (start, told), divide)
+    return fitted.calibration, fitted.error_share
 
 
 def _convention(file: PlanFile) -> Convention:

@@ -37,11 +37,12 @@ def read_calibration(file: PlanFile, told: Told) -> Calibration:
             "from published step times, not your machine: --explain calibration",
         )
         return Calibration()
+    is_fitted = given.pop("steps", None) is not None
     for name in ("launch", "host"):
         if f"{name}_us" in given:
             given[f"{name}_s"] = given.pop(f"{name}_us") * _US
     try:
-        return Calibration(**given, source="the plan's")
+        return Calibration(**given, source="shipped" if is_fitted and not given else "the plan's")
     except UsageError as error:
         raise refuse_key(file.path, "calibration", "", str(error)) from None
 

@@ -139,6 +139,7 @@ _TRAINING: Final = (
 )
 
 _CALIBRATION: Final = (
+    PlanKey("calibration", "steps", "text", "", "Measured steps as CSV, to fit what is not stated here to."),
     PlanKey(
         "calibration",
         "matmul_of_ceiling",
