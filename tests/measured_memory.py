@@ -40,6 +40,7 @@ MODELS = {
     "deepseekv2": DEEPSEEK_V2,
     "deepseekv3": DEEPSEEK_V3,
     "llama3.1-8B": LLAMA_8B,
+    "llama3.1-70B": LLAMA_70B,
 }
 
 
@@ -56,7 +57,7 @@ def megatron_memory(row: dict[str, str]) -> DeviceMemory:
 
 def torchtitan_memory(row: dict[str, str]) -> DeviceMemory:
     replicas, local = int(row["fsdp"]), int(row["local_batch"])
-    layout = Layout(tp=int(row["tp"]), cp=int(row["cp"]), dp=replicas, zero=3)
+    layout = Layout(tp=int(row["tp"]), cp=int(row["cp"]), dp=replicas, sp=True, zero=3)
     work = Work(
         sequence=int(row["seq_len"]),
         micro_batch=local,
@@ -64,4 +65,4 @@ def torchtitan_memory(row: dict[str, str]) -> DeviceMemory:
         recompute="full" if row["ac"] == "full" else "none",
         fused_loss=False,
     )
-    return device_memory(LLAMA_8B, layout, work, optimizer="adam-fsdp")
+    return device_memory(MODELS[row["model"]], layout, work, optimizer="adam-fsdp")

@@ -29,8 +29,9 @@ def main() -> int:
         stage = megatron_memory(case).stages[int(row["stage"])]
         _print_row(_named(case), stage, float(row["max_allocated_gib"]), float(row["max_reserved_gib"]))
     for row in read_table(ORACLES, "torchtitan_h100"):
-        if row["model"] == "llama3.1-8B" and row["ac"] == "full" and row["mem_gib"]:
-            name = f"torchtitan {row['model']} FSDP{row['fsdp']} CP{row['cp']} {row['seq_len']}"
+        if row["pp"] == "1" and row["ac"] == "full" and row["mem_gib"]:
+            name = f"torchtitan {row['model']} FSDP{row['fsdp']} TP{row['tp']} CP{row['cp']} {row['seq_len']}"
+            name += " async TP" if row["async_tp"] == "yes" else ""
             _print_row(name, torchtitan_memory(row).worst, float(row["mem_gib"]), None)
     return 0
 

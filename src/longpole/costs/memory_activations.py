@@ -67,10 +67,10 @@ LAYER_INPUT: Final = Formula(
 EMBEDDING: Final = Formula("b*s*h*dropout/q", "B", "arXiv:2205.05198, section 4.3: the mask after the embedding")
 HEAD_INPUT: Final = Formula("2*e*b*s*h/q", "B", "arXiv:2205.05198, section 4.3: inputs of the final norm and the head")
 LOGITS: Final = Formula(
-    "b*s*V*predictions*(e + 12*unfused)/t",
+    "b*s*V*predictions*(e + unfused*(12 + 4*divided))/t",
     "B",
-    "arXiv:2205.05198, section 4.3. A cross-entropy in 32 bits that is not fused holds, in PyTorch, the logarithms of"
-    " the softmax, their gradient and that of the logits, 4 B each; Megatron's own holds 8 of these 12",
+    "arXiv:2205.05198, section 4.3. A cross-entropy in 32 bits that is not fused holds, in PyTorch, three tensors of 4"
+    " B at once, and four where it is divided over ranks (loss_parallel); Megatron's own holds two",
 )
 
 IN_FLIGHT_1F1B: Final = Formula("min(m, p - stage)", "micro-batches", "arXiv:2104.04473, section 2.2.1")
@@ -162,6 +162,7 @@ def logits_term(model: Architecture, layout: Layout, work: Work) -> Term:
         "V": model.vocabulary,
         "predictions": 1 + model.predicted_tokens,
         "unfused": not work.fused_loss,
+        "divided": layout.tp > 1,
     }
     return Term("logits", LOGITS, inputs)
 

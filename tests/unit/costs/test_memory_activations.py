@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -377,8 +379,56 @@ def peak_of_cross_entropy(torch: Any, tokens: int, vocabulary: int) -> int:
     return alive.peak
 
 
+LOSS_PARALLEL = """
+import json, sys, torch
+from torch.distributed.tensor import DTensor, Shard
+from torch.distributed.tensor.parallel import loss_parallel
+from torch.profiler import ProfilerActivity, profile
+
+torch.distributed.init_process_group("gloo", init_method="file://" + sys.argv[1] + "/meeting", rank=0, world_size=1)
+mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (1,))
+tokens, vocabulary = 512, 4096
+labels = torch.randint(0, vocabulary, (tokens,))
+
+
+def run():
+    with loss_parallel():
+        local = torch.randn(tokens, vocabulary, dtype=torch.bfloat16)
+        logits = DTensor.from_local(local, mesh, [Shard(1)], run_check=False).requires_grad_()
+        torch.nn.functional.cross_entropy(logits.float(), labels).backward()
+
+
+run()
+with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+    run()
+profiler.export_chrome_trace(sys.argv[1] + "/trace.json")
+with open(sys.argv[1] + "/trace.json") as file:
+    events = [event for event in json.load(file)["traceEvents"] if event.get("name") == "[memory]"]
+held = peak = 0
+for event in sorted(events, key=lambda event: event["ts"]):
+    held += event["args"]["Bytes"]
+    peak = max(peak, held)
+print("peak", peak / (tokens * vocabulary))
+"""
+
+
+@pytest.mark.slow
+def test_a_cross_entropy_that_is_divided_over_ranks_holds_what_is_counted(tmp_path: Path) -> None:
+    """PyTorch's loss_parallel under its own profiler: 18 bytes a logit, four more than the one that is whole."""
+    pytest.importorskip("torch.distributed.tensor.parallel")
+
+    output = subprocess.run(
+        [sys.executable, "-c", LOSS_PARALLEL, str(tmp_path)], check=True, capture_output=True, text=True, timeout=240
+    ).stdout
+
+    work = replace(NEW, micro_batch=1, sequence=1, fused_loss=False)
+    counted = logits_term(replace(LLAMA, vocabulary=2), Layout(tp=2), work).bytes
+    assert float(output.rpartition("peak ")[2]) == pytest.approx(counted, rel=0.01)
+
+
 @pytest.mark.parametrize(
-    ("fused", "tp", "predicted", "bytes_each"), [(True, 1, 0, 2), (False, 1, 0, 14), (True, 8, 1, 4)]
+    ("fused", "tp", "predicted", "bytes_each"),
+    [(True, 1, 0, 2), (False, 1, 0, 14), (False, 8, 0, 18), (True, 8, 1, 4)],
 )
 def test_logits_of_each_prediction_are_divided_along_the_vocabulary(
     fused: bool, tp: int, predicted: int, bytes_each: int
