@@ -9,7 +9,7 @@ from longpole.costs.calibration_fit import FREE, LEAST_STEPS, MeasuredStep, fit_
 from longpole.costs.layout import complaints
 from longpole.errors import Unanswered, UsageError
 from longpole.readers.plan_file.read import PlanFile, refuse_key
-from longpole.readers.step_log import read_step_log
+from longpole.readers.plan_file.step_log import read_step_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from longpole.costs.layout import Layout, Work
     from longpole.costs.step_traffic import Software
     from longpole.pipeline.plan_told import Told
-    from longpole.readers.step_log import LoggedStep
+    from longpole.readers.plan_file.step_log import LoggedStep
 
 _WITHIN: Final = 2.0
 """Times the mean error, within which nine of ten steps are, if errors are normal: 1.645 · sqrt(pi / 2) = 2.06."""

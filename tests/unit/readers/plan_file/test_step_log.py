@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from longpole.errors import InputError
-from longpole.readers.step_log import read_step_log
+from longpole.readers.plan_file.step_log import read_step_log
 
 if TYPE_CHECKING:
     from pathlib import Path
