@@ -246,7 +246,7 @@ def serving(
         memory_bytes_per_s=_known(cluster.device, "memory_bytes_per_s"),
         costs=costs or CollectiveCosts(cluster),
     )
-    return _serve(machine, requests, _known(cluster.device, "memory_bytes"))
+    return _serve(machine, requests, _known(cluster.device, "usable_memory_bytes"))
 
 
 def _serve(machine: _Machine, requests: Requests, memory_bytes: float) -> Serving:

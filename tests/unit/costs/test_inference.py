@@ -124,6 +124,16 @@ def test_an_engine_that_reads_a_shared_cache_for_each_head_is_slower_than_the_ro
         assert for_each_head.tokens_per_s_per_device < measured < shared.tokens_per_s_per_device, row
 
 
+def test_settings_that_an_engine_ran_fit(oracles: Path) -> None:
+    """With a tenth of the memory in reserve 34 of 37, and all of them with 3 %: the rest was really used."""
+    rows = held_out(oracles, "throughput")
+    reserved = [found.cache_room_bytes + 0.07 * found.memory_bytes for _, _, found in rows]
+
+    assert sum(found.fits for _, _, found in rows) == 34
+    for (row, _, found), room_bytes in zip(rows, reserved, strict=True):
+        assert int(row["batch"]) * found.sequence_cache_bytes <= room_bytes, row
+
+
 def test_first_tokens_that_nothing_was_fitted_to(oracles: Path) -> None:
     """Long prompts within 30 %; of short ones the engine's own overhead is not known, and they take longer."""
     rows = held_out(oracles, "first_token")
