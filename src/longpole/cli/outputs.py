@@ -67,9 +67,7 @@ class Outputs:
         if file == STDOUT:
             write_bytes(data)
             return
-        if any(is_same(file, source.path) for source in report.run.sources):
-            msg = f"--json {file}: expected a file to write the report to, found one of the traces; name another"
-            raise UsageError(msg)
+        refuse_traces("--json", Path(file), report)
         write_file("--json", Path(file), data)
 
 
@@ -82,6 +80,17 @@ def _write_csv(report: Report, folder: Path) -> None:
         _refuse("--csv", folder, error)
     for name, text in render_csv(report).items():
         write_file("--csv", folder / name, text.encode())
+
+
+def refuse_traces(option: str, path: Path, report: Report) -> None:
+    """Refuse to write over what a report was made from.
+
+    Raises:
+        UsageError: The file is one of the traces.
+    """
+    if any(is_same(str(path), source.path) for source in report.run.sources):
+        msg = f"{option} {path}: expected a file to write the report to, found one of the traces; name another"
+        raise UsageError(msg)
 
 
 def write_file(option: str, path: Path, data: bytes) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from longpole.cli import report_options as option
 from longpole.cli.documents import DocumentOutput
 from longpole.cli.operations import report_on_tables
-from longpole.cli.outputs import Outputs
+from longpole.cli.outputs import Outputs, check_file, refuse_traces, write_file
 from longpole.cli.progress import Progress
 from longpole.cli.reading_options import reading_options
 from longpole.cli.records import RecordOutput
@@ -17,6 +18,7 @@ from longpole.cli.values import parse_choice
 EXAMPLES: Final = """\b
 Examples:
   longpole report runs/7b-sft
+  longpole report traces/ --html report.html
   longpole report traces/ --units 3..7 --json report.json
   longpole report rank0.json.gz rank1.json.gz --csv tables/
   longpole report operations.parquet
@@ -28,6 +30,7 @@ def report(
     paths: option.Paths,
     *,
     json: option.JsonFile = None,
+    html: option.HtmlFile = None,
     csv: option.CsvFolder = None,
     record: option.RecordFile = None,
     items: option.Items = None,
@@ -56,6 +59,9 @@ def report(
         color=parse_choice("--color", color, COLORS),
     )
     outputs.check()
+    page = Path(html) if html is not None else None
+    if page is not None:
+        check_file("--html", page)
     kept = RecordOutput.of_options(record, items, label)
     options = reading_options(
         step=step,
@@ -70,7 +76,7 @@ def report(
         unit=unit,
         collective_record=collective_record,
     )
-    of_traces = {"--csv": csv, "--step": step, "--units": units, "--unit": unit, "--rank": rank}
+    of_traces = {"--html": html, "--csv": csv, "--step": step, "--units": units, "--unit": unit, "--rank": rank}
     of_traces |= {"--rules": rules, "--job": job, "--record": record, "--collective-record": collective_record}
     if report_on_tables(paths, DocumentOutput(json_file=json, quiet=quiet, color=color), settings, of_traces):
         return
@@ -78,6 +84,11 @@ def report(
 
     with Progress(wanted=not quiet) as progress:
         run, document = report_on(paths, options, progress.update)
+        if page is not None:
+            from longpole.pipeline.page import make_page
+
+            refuse_traces("--html", page, document)
+            write_file("--html", page, make_page(paths, options, run, document, progress.update))
     if kept is not None:
         kept.write(run, document, options)
     outputs.write(document)

@@ -17,6 +17,9 @@ Paths: TypeAlias = Annotated[
 JsonFile: TypeAlias = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON; - for standard output.")
 ]
+HtmlFile: TypeAlias = Annotated[
+    str | None, typer.Option("--html", metavar="FILE", help="Write the page: one file, works offline, can be mailed.")
+]
 CsvFolder: TypeAlias = Annotated[
     str | None, typer.Option("--csv", metavar="DIR", help="Write the report's tables as CSV files into a folder.")
 ]

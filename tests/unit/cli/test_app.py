@@ -53,6 +53,7 @@ REPORT_OPTIONS = (
     "--csv",
     "--detail",
     "--help",
+    "--html",
     "--items",
     "--job",
     "--jobs",

@@ -94,7 +94,7 @@ def render_header(report: Report) -> str:
     world = f" of {run.world_size}" if isinstance(run.world_size, int) else ""
     ranks = len(run.ranks_present)
     facts = [
-        f"{ranks}{world} rank{'s' if ranks != 1 else ''}",
+        f"{ranks}{world} rank{'s' if world or ranks != 1 else ''}",
         f"{unit.count} {unit.kind}{'s' if unit.count != 1 else ''}",
     ]
     if isinstance(unit.period_ns.median, int):
@@ -109,15 +109,15 @@ def render_header(report: Report) -> str:
 
 def _pole(report: Report, headline: Headline) -> str:
     found = next((one for one in report.findings if one.id == report.long_pole), None)
-    period = report.unit.period_ns.median
-    part = ""
-    if isinstance(period, int) and period:
-        part = f" ({100 * headline.cost_ns_per_unit / period:.0f} % of a {report.unit.kind})"
-    how = _BASIS.get(headline.basis, headline.basis)
-    says = (
-        f"<p class=pole><span class=badge>the long pole</span> <strong id=pole>{text(headline.says)}</strong></p>"
-        f"<p class=cost><span class=big>{time(headline.cost_ns_per_unit)}</span>{text(part)} · {text(how)}</p>"
-    )
+    says = f"<p class=pole><span class=badge>the long pole</span> <strong id=pole>{text(headline.says)}</strong></p>"
+    if headline.cost_ns_per_unit > 0:
+        period = report.unit.period_ns.median
+        part = ""
+        if isinstance(period, int) and period:
+            part = f" ({100 * headline.cost_ns_per_unit / period:.0f} % of a {report.unit.kind})"
+        how = _BASIS.get(headline.basis, headline.basis)
+        cost = f"<span class=big>{time(headline.cost_ns_per_unit)}</span>{text(part)} · {text(how)}"
+        says += f"<p class=cost>{cost}</p>"
     return says + (_evidence(found) if found is not None else "")
 
 

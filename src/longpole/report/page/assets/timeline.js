@@ -62,6 +62,8 @@
       y += tall + 1;
     }
     state.tall = y + PAD;
+    canvas.style.height = `${Math.min(Math.max(state.tall + 8, 120), Math.max(window.innerHeight * 0.7, 260))}px`;
+    resize();
   };
 
   const resize = () => {
@@ -264,6 +266,6 @@
   window.addEventListener("resize", resize);
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", ask);
 
-  choose(0); resize();
+  choose(0);
   canvas.longpole = { state, view, at, describe, names: data.names, spans: () => spans, unit: () => unit, left: () => left, x };
 })();
