@@ -111,6 +111,8 @@ def find_model(
         if fitted:
             return fitted[0]
     own = recorded.find(KIND, ranks) if recorded is not None else None
+    if own is not None and own.rate <= 0:  # a record of small sizes only: it says nothing of a bucket's
+        own = None
     return own or shipped_model(name, KIND, ranks) or _nccl_model(name, ranks, on_node) or _own_rate(times)
 
 
