@@ -186,6 +186,21 @@ def test_what_becomes_ready_last_is_the_least_that_any_cap_leaves(tmp_path: Path
     assert found.best.exposed_ns == pytest.approx(found.best.least_ns, rel=0.001)
 
 
+def test_the_cap_that_a_real_program_set_is_among_those_that_its_trace_says(shared: Path) -> None:
+    """Seven layers over gloo, `bucket_cap_mb=2` in the program that was recorded."""
+    folder = shared / "corpus/own-torch-cpu/kineto/ddp2_balanced"
+
+    found = sweep_buckets([str(folder)], BucketOptions(report=ReportOptions(use_cache=False, processes=1)))
+
+    cap = found.recorded.cap
+    assert isinstance(cap, CapRange)
+    assert cap.up_to_bytes is not None
+    assert cap.first_up_to_bytes is not None
+    assert cap.above_bytes < 2 * MIB <= cap.up_to_bytes
+    assert cap.first_above_bytes < 2 * MIB <= cap.first_up_to_bytes
+    assert not cap.torch_default
+
+
 @pytest.mark.parametrize("kind", ["ddp2_fsdp", "train_resnet18"])
 def test_jobs_without_buckets_are_refused(kind: str, shared: Path) -> None:
     paths = {
