@@ -444,6 +444,11 @@ def _look_at(layout: Layout, work: Work, told: Told) -> None:
         )
     if layout.zero in (2, 3) and layout.pp > 1:
         told.notes.append(f"ZeRO-{layout.zero} beside a pipeline repeats its collectives for every micro-batch")
+    if layout.zero == 3 and layout.pp > 1:
+        told.notes.append(
+            "ZeRO-3 is counted as sharding again after every use; PyTorch's FSDP keeps weights and gradients whole"
+            " between a pipeline's micro-batches, and needs more memory than is said here"
+        )
 
 
 def _cluster(file: PlanFile, device: Device, layout: Layout, told: Told) -> Cluster:

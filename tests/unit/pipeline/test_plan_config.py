@@ -126,6 +126,7 @@ def test_the_plans_own_figures_stand_in_place_of_the_tables() -> None:
         ({"hardware": {"network_gb_per_s": 400}}, "an adapter of 400 Gb/s carries 50 GB/s"),
         ({"batch": {"global_batch": 2}}, "1 micro-batches for 2 pipeline stages"),
         ({"layout": {"zero": 3}}, "ZeRO-3 beside a pipeline"),
+        ({"layout": {"zero": 3}}, "PyTorch's FSDP keeps weights and gradients whole"),
         ({"model": {"vocabulary": 129000}}, "the plan's own vocabulary stand"),
     ],
 )
