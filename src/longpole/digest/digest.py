@@ -236,11 +236,32 @@ def _instances(rank: Laid, rows: list[DeviceRow]) -> Instances:
     return host_instances(rank.timeline, rank.book, compute, bounds_ns)
 
 
+def row_pieces(rank: Laid, row: DeviceRow | None) -> Pieces:
+    """Return what each instant of a row is charged to, as its ledger sums it: cut at the units' bounds.
+
+    Args:
+        rank: The rank.
+        row: The device; None for the thread that stands in for one where none was recorded.
+    """
+    if row is None:
+        pieces = host_row(rank.timeline, rank.book, rank.threads, rank.recorded, rank.activities).pieces
+    else:
+        busy = busy_pieces(row, rank.recorded)
+        pieces = join_pieces([busy, idle_pieces(rank.threads, row, _gaps(rank, row), rank.settings)])
+    return _with_unexplained(pieces.cut_at(rank.bounds_ns), rank)
+
+
+def _gaps(rank: Laid, row: DeviceRow) -> Gaps:
+    ran = union(row.spans.start_ns, row.spans.end_ns)
+    free = complement(ran, int(rank.recorded.start_ns[0]), int(rank.recorded.end_ns[0]))
+    return find_gaps(rank.threads, row, free)
+
+
 def _measure_device(rank: Laid, row: DeviceRow) -> RowDigest:
     timeline, device = rank.timeline, row.device
     busy = busy_pieces(row, rank.recorded)
     ran = union(row.spans.start_ns, row.spans.end_ns)
-    gaps = find_gaps(rank.threads, row, complement(ran, int(rank.recorded.start_ns[0]), int(rank.recorded.end_ns[0])))
+    gaps = _gaps(rank, row)
     idle = idle_pieces(rank.threads, row, gaps, rank.settings)
     services = device_services(row, rank.activities)
     units = _units(rank, join_pieces([busy, idle]), services, device_unions(row), row)

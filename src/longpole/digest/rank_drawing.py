@@ -128,20 +128,34 @@ def draw_rank(timeline: Timeline, vocabulary: Vocabulary, settings: Settings, se
     Raises:
         UsageError: The selection's pattern or range matches nothing.
     """
-    rank, device_rows = lay_out(timeline, vocabulary, settings, selection)
+    return draw_laid(*lay_out(timeline, vocabulary, settings, selection))
+
+
+def draw_laid(
+    rank: Laid, device_rows: Sequence[DeviceRow], depth_max: int = DEPTH_MAX, threads_max: int = THREADS_MAX
+) -> RankDrawing:
+    """Lay out everything of a rank that a picture may show, once it is known what is what.
+
+    Args:
+        rank: The rank.
+        device_rows: Its devices.
+        depth_max: Levels of calls that a thread shows, at most 127.
+        threads_max: Threads that are drawn.
+    """
     lanes: list[Lane] = []
     parts: list[Spans] = []
-    tracks, left_out = _tracks(rank)
+    tracks, left_out = _tracks(rank, threads_max)
     names = [*rank.timeline.names, *IDLE_REASONS]
     for track in tracks:
-        parts.append(_thread(rank, track, len(lanes), has_device=bool(device_rows)))
+        parts.append(_thread(rank, track, len(lanes), depth_max, has_device=bool(device_rows)))
         label = rank.timeline.tracks[track].name or str(rank.timeline.tracks[track].tid)
         lanes.append(Lane(THREAD, f"main {label}" if track == rank.timeline.main_track else label, "", label))
     for row in device_rows:
         device = f"{rank.timeline.device_type}:{row.device}"
         for stream in np.unique(row.spans.stream).tolist():
             parts.append(_stream(row, stream, len(lanes)))
-            lanes.append(Lane(STREAM, f"{device} stream {stream}", device, f"{device} stream {stream}"))
+            on_path = f"device {row.device} stream {stream}" if len(device_rows) > 1 else f"stream {stream}"
+            lanes.append(Lane(STREAM, f"{device} stream {stream}", device, on_path))
         parts.append(_idle(rank, row, len(lanes), len(rank.timeline.names)))
         lanes.append(Lane(IDLE, f"{device} idle", device, ""))
     spans = Spans.joined(parts) if parts else _empty()
@@ -185,7 +199,7 @@ def coarsen(spans: Spans, finest_ns: int) -> Spans:
     )
 
 
-def _tracks(rank: Laid) -> tuple[list[int], int]:
+def _tracks(rank: Laid, threads_max: int) -> tuple[list[int], int]:
     """Return the threads to draw, and how many are left out."""
     host = rank.timeline.host
     if len(host) == 0:
@@ -194,10 +208,10 @@ def _tracks(rank: Laid) -> tuple[list[int], int]:
     order = sorted(np.flatnonzero(total > 0).tolist(), key=lambda track: -total[track])
     main = rank.timeline.main_track
     ordered = [main, *(track for track in order if track != main)] if main >= 0 else order
-    return ordered[:THREADS_MAX], max(len(ordered) - THREADS_MAX, 0)
+    return ordered[:threads_max], max(len(ordered) - threads_max, 0)
 
 
-def _thread(rank: Laid, track: int, lane: int, *, has_device: bool) -> Spans:
+def _thread(rank: Laid, track: int, lane: int, depth_max: int, *, has_device: bool) -> Spans:
     """Return a thread's operators, calls and activities; frames of Python are many, and told by what they call."""
     host, cover = rank.timeline.host, rank.threads.cover(track)
     rows = np.arange(*rank.threads.rows_of(track).indices(len(host)))
@@ -209,7 +223,7 @@ def _thread(rank: Laid, track: int, lane: int, *, has_device: bool) -> Spans:
     plain = OBJECT_CODE["host"] if has_device else OBJECT_CODE["compute"]
     is_operator = host.kind[rows] == Kind.OPERATOR
     charged = np.where(charged >= 0, charged, np.where(is_operator, plain, OBJECT_CODE["host"])).astype(np.int8)
-    shown = depth < DEPTH_MAX
+    shown = depth < depth_max
     return _spans(
         lane, rows[shown], (start_ns[shown], end_ns[shown]), charged[shown], host.name[rows[shown]], depth[shown]
     )

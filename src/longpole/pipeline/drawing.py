@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from longpole.digest.across import bring_together
-from longpole.digest.digest import Selection
-from longpole.digest.rank_drawing import draw_rank
+from longpole.digest.digest import Selection, lay_out
+from longpole.digest.rank_drawing import draw_laid
 from longpole.digest.steady import find_steady
 from longpole.errors import LongpoleError
 from longpole.pipeline.discover import find_traces
@@ -19,10 +19,12 @@ from longpole.settings import read_settings
 from longpole.vocabulary.matcher import Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     import numpy as np
 
+    from longpole.analyses.rungs import DeviceRow
+    from longpole.digest.digest import Laid
     from longpole.digest.jobs import Run
     from longpole.digest.rank_drawing import RankDrawing
     from longpole.digest.steady import Steady
@@ -70,7 +72,7 @@ def draw_run(
     path = report.critical_path if isinstance(report.critical_path, CriticalPath) else None
     chosen = _ranks(run, path)
     drawings = _read(paths, options, run, chosen, asked.progress)
-    clocks = {one.rank: _clock(steady, one.rank) for one in drawings}
+    clocks = {one.rank: run_clock(steady, one.rank) for one in drawings}
     bounds = _bounds(report, chosen, path, asked.unit)
     drawing = draw_units(drawings, clocks, bounds, path, asked.most)
     missing = len(run.digests) - len(drawings)
@@ -92,7 +94,28 @@ def _read(
     chosen: set[int],
     progress: Callable[[str, int, int], None] | None,
 ) -> list[RankDrawing]:
-    """Read the chosen ranks' files again; a file that cannot be read any more costs its own ranks."""
+    """Draw the chosen ranks; a file that cannot be read any more costs its own ranks."""
+    found = []
+    for rank, laid, device_rows in lay_out_again(paths, options, run, chosen, progress):
+        drawn = draw_laid(laid, device_rows)
+        found.append(type(drawn)(rank, drawn.lanes, drawn.spans, drawn.names, drawn.threads_left_out))
+    return sorted(found, key=lambda one: one.rank)
+
+
+def lay_out_again(
+    paths: Sequence[str],
+    options: ReportOptions,
+    run: Run,
+    chosen: Container[int],
+    progress: Callable[[str, int, int], None] | None,
+) -> Iterator[tuple[int, Laid, list[DeviceRow]]]:
+    """Read the chosen ranks' files again, one after the other.
+
+    A file that cannot be read any more costs its own ranks.
+
+    Yields:
+        (rank, what its rows have in common, its devices).
+    """
     settings = read_settings(options.settings)
     rules = str(options.rules) if options.rules is not None else None
     low, high = options.units or (None, None)
@@ -103,7 +126,6 @@ def _read(
     given = {(digest.path, digest.rank if not digest.rank_assumed else None): digest.rank for digest in run.digests}
     wanted = {digest.path for digest in run.digests if digest.rank in chosen}
     files, _ = without_spans_beside_traces(find_traces(paths, settings))
-    found = []
     for place, file in enumerate(files):
         if progress is not None:
             progress(file.shown, place, len(files))
@@ -116,13 +138,12 @@ def _read(
         for timeline in timelines:
             identity = timeline.identity
             rank = given.get((timeline.source.path, None if identity.rank_assumed else identity.rank))
-            if rank in chosen:
-                drawn = draw_rank(timeline, vocabulary, settings, selection)
-                found.append(type(drawn)(rank, drawn.lanes, drawn.spans, drawn.names, drawn.threads_left_out))
-    return sorted(found, key=lambda one: one.rank)
+            if rank is not None and rank in chosen:
+                yield rank, *lay_out(timeline, vocabulary, settings, selection)
 
 
-def _clock(steady: Steady, rank: int) -> Callable[[np.ndarray], np.ndarray]:
+def run_clock(steady: Steady, rank: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Return what turns a rank's times into the run's, its clock's drift included."""
     if rank in steady.clocks:
         return steady.clocks[rank].to_run_ns
     offset_ns = steady.offset_ns[rank]
