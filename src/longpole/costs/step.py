@@ -10,7 +10,7 @@ optimizer. The parts are those of the busiest stage, and add up to the step exac
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -283,6 +283,9 @@ def _stages(
             for one in own[1:]:
                 passes = passes.plus(one)
             messages = step_messages(model, layout, work, software.wiring, stage=at)
+            if layout.schedule == "dualpipe":
+                # Counted for each micro-batch, of which a device sees half in either of its stages; here for both.
+                messages = [replace(one, per_micro_batch=2 * one.per_micro_batch) for one in messages]
             layers = sum(counts[chunk] for chunk in owned)
             known[key] = passes, stage_traffic(messages, prices, software, passes, layers)
         passes, traffic = known[key]

@@ -211,6 +211,32 @@ def test_a_mixture_of_experts_sends_tokens_both_ways() -> None:
     assert took(Layout(dp=8), work, model).exposed_s.get("ep", 0) == 0
 
 
+def test_a_device_with_two_stages_sends_as_much_as_one_with_one() -> None:
+    """DualPipe: each stage is held twice, and each copy sees half of the micro-batches."""
+    model, work = preset("mixtral-8x7b"), replace(WORK, sequence=4096)
+    one = took(Layout(dp=8, ep=8, pp=4), work, model)
+    two = took(Layout(dp=8, ep=8, pp=4, schedule="dualpipe"), work, model)
+
+    assert two.exposed_s["ep"] == pytest.approx(one.exposed_s["ep"])
+    assert two.hidden_s["dp"] + two.exposed_s["dp"] > one.hidden_s["dp"] + one.exposed_s["dp"]
+
+
+@pytest.mark.parametrize("name", ["llama-3-8b", "mixtral-8x7b", "deepseek-v3-mtp"])
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b", "interleaved", "zb1p", "zb2p", "zbv", "dualpipe"])
+def test_under_every_schedule_the_parts_add_up_and_the_work_is_the_same(name: str, schedule: str) -> None:
+    """A device computes as much for its share of the micro-batches, but that unequal stages are dealt differently."""
+    model, work = preset(name), replace(WORK, sequence=4096, global_batch=128)
+    layout = Layout(pp=4, dp=8, ep=8 if model.experts else 1, schedule=schedule)
+    layout = replace(layout, vp=2 if schedule in ("interleaved", "zbv") else 1)
+
+    found = took(layout, work, model)
+
+    assert found.total_s == sum(found.parts_s.values())
+    assert min(found.parts_s.values()) >= 0
+    plain = took(replace(layout, schedule="1f1b", vp=1), work, model)
+    assert sum(found.stages_s) == pytest.approx(sum(plain.stages_s), rel=0.02)
+
+
 @settings(max_examples=30)
 @given(
     counts=st.tuples(st.integers(2, 6), st.integers(2, 3), st.integers(1, 8)),
