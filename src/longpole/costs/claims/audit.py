@@ -105,7 +105,7 @@ def _judge(statement: Statement, best: Evaluation, same: list[Evaluation]) -> Au
         says=_says(verdict, found, readings, left_out, explanations),
         readings=[*readings, *left_out],
         stated=stated(statement),
-        assumed=[*statement.assumed, *best.reading.assumed],
+        assumed=[*statement.assumed, *_used(best)],
         unread=list(statement.unread),
         findings=found,
         conventions=tried_conventions,
@@ -114,6 +114,13 @@ def _judge(statement: Statement, best: Evaluation, same: list[Evaluation]) -> Au
         nearest=nearest_of(best) if best.bad and not explanations else "",
         implied=implied(best),
     )
+
+
+def _used(best: Evaluation) -> list[str]:
+    """Return what was taken for granted; of the device's peak, only where something rests on it."""
+    rests = any("peak" in term.powers for name, term in best.solution.known.items() if name != "peak")
+    rests = rests or any("peak" in check.residual.powers for check in best.solution.checks)
+    return [note for note in best.reading.assumed if rests or not note.startswith("peak:")]
 
 
 def _readings(best: Evaluation, same: list[Evaluation], found: list[AuditFinding]) -> list[str]:

@@ -18,12 +18,12 @@ from longpole.errors import UsageError
 ROUNDED, COARSE, CUT = 0, 1, 2
 LEVELS: Final = (ROUNDED, COARSE, CUT)
 _KEPT_DIGITS: Final = 2  # zeros count up to so many digits: 400 is 4.0e2 at the least
-_NUMBER: Final = r"[-+−]?(?:\d[\d,_ ]*)?\.?\d+(?:[eE][-+]?\d{1,3})?|[-+−]?\d[\d,_ ]*\.?(?:[eE][-+]?\d{1,3})?"
+_NUMBER: Final = r"[-+−]?(?:\d+(?:[,_ ]\d{3})*(?:\d|_)*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?"
 _WRITTEN: Final = re.compile(
     rf"\s*(?P<about>~|≈|about |approx\.? |circa |ca\. )?"
     rf"\s*(?P<bound><=|>=|≤|≥|<|>|up to |at least |at most |over |under )?"
     rf"\s*(?P<first>{_NUMBER})\s*(?P<first_unit>%|[kKMBGTP](?![A-Za-z/]))?"
-    rf"(?:\s*(?:\.\.|–|—|-| to )\s*(?P<last>{_NUMBER}))?\s*(?P<unit>.*?)\s*",
+    rf"(?:\s*(?:\.\.|–|—|-|to\b)\s*(?P<last>{_NUMBER}))?\s*(?P<unit>.*?)\s*",
     re.DOTALL,
 )
 _UPPER: Final = ("<=", "≤", "<", "up to ", "at most ", "under ")

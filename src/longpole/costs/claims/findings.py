@@ -10,7 +10,7 @@ from longpole.costs.claims.algebra import Term
 from longpole.costs.claims.bounds import leaves_ring_out
 from longpole.costs.claims.explain import nearest
 from longpole.costs.claims.fields import FIELDS
-from longpole.costs.claims.figures import COARSE, CUT, ROUNDED
+from longpole.costs.claims.figures import COARSE, CUT, ROUNDED, Figure
 from longpole.costs.claims.words import times, title_of, unit_of_field, write
 from longpole.records.audit import (
     AuditConvention,
@@ -114,11 +114,12 @@ def _at_full_link(evaluation: Evaluation) -> list[AuditFigure]:
         if abs(solution.known["link"].value(solution.figures) / device.scaleup_bytes_per_s - 1) < _TOLERANCE:
             return []
         term = term.times(solution.known["link"])
-    term = Term(1 / device.scaleup_bytes_per_s, {}).times(term)
-    low, high = term.ends(solution.figures, ROUNDED)
+    term = term.times(Term(1.0, {"device_link": 1.0}), -1.0)
+    figures = {**solution.figures, "device_link": Figure.exactly(device.scaleup_bytes_per_s)}
+    low, high = term.ends(figures, ROUNDED)
     what = f"{title_of('tp_step_comm_s')}, at {write('link', device.scaleup_bytes_per_s)} of {device.name}"
-    text = term.explain(solution.figures, "s")
-    return [AuditFigure("tp_step_comm_s", what, term.value(solution.figures), _end(low), _end(high), "s", text)]
+    text = term.explain(figures, "s")
+    return [AuditFigure("tp_step_comm_s", what, term.value(figures), _end(low), _end(high), "s", text)]
 
 
 def findings(evaluation: Evaluation) -> list[AuditFinding]:
@@ -230,7 +231,7 @@ def _corrections(term: Term, target: str, solution: Solution) -> list[AuditCorre
                 value=value,
                 low=_end(low),
                 high=_end(high),
-                formula=needed.explain(solution.figures, unit_of_field(name)),
+                formula=needed.explain(solution.figures, unit_of_field(name)) if needed.powers else "",
             )
         )
     return found
@@ -414,13 +415,11 @@ def omitted(evaluation: Evaluation) -> list[AuditFinding]:
     solution = evaluation.solution
     if not left_out:
         return []
-    corrections = []
-    for name in ("tp_step_comm_s", "least_comm_s"):
-        term = solution.known.get(name)
-        if term is not None and "comm_s" in solution.figures:
-            low, high = term.ends(solution.figures, ROUNDED)
-            formula = term.explain(solution.figures, "s")
-            was, value = solution.figures["comm_s"].value, term.value(solution.figures)
-            corrections.append(AuditCorrection(name, title_of(name), "s", was, value, _end(low), _end(high), formula))
+    found = [figure for figure in implied(evaluation) if figure.field in ("tp_step_comm_s", "least_comm_s")]
+    found.sort(key=lambda figure: (figure.field != "tp_step_comm_s", " at " not in figure.what))
+    was = solution.figures["comm_s"].value if "comm_s" in solution.figures else 0.0
+    corrections = [
+        AuditCorrection(one.field, one.what, one.unit, was, one.value, one.low, one.high, one.text) for one in found
+    ]
     names = [name for name in ("comm_s", "collectives", "message", "link") if name in solution.figures]
     return [AuditFinding("R9", "holds_under", "; ".join(left_out), names, None, corrections)]

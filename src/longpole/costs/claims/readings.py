@@ -208,7 +208,8 @@ def _as_hardware(reading: Reading) -> list[Reading]:
             figures[other] = figures.pop(name)
     called_mfu = "mfu" in reading.statement.figures and "utilisation" not in reading.statement.words
     named = [{"flops_gpu": "FLOP/s", "mfu": "MFU"}[name] for name in moved] or ["FLOP/s"]
-    says = f"{' and '.join(named)} count what is computed again (hardware FLOPs, HFU)"
+    count = "counts" if named == ["MFU"] else "count"
+    says = f"{' and '.join(named)} {count} what is computed again (hardware FLOPs, HFU)"
     forms = tuple(relations.AGGREGATE_HARDWARE if one is relations.AGGREGATE else one for one in reading.relations)
     return [_made(reading, figures, says, 2 if called_mfu else 1, forms)]
 

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 _LABEL: Final = 13
 _LINES: Final = 8
 _SHOWN: Final = 4
+_FEW: Final = 20  # slips: where only counts contradict each other, hardly any is tried
 _ROWS: Final = 24
 _GOOD: Final = ("consistent", "consistent_under")
 _WRONG: Final = ("impossible", "contradicts", "implausible")
 _FOLLOWS: Final = (
     "mfu", "hfu", "tok_s", "tok_s_gpu", "flops_gpu", "flops_token", "flops_step", "ideal_step_s", "least_comm_s",
-    "tp_step_comm_s", "comm_bytes", "busbw", "dp", "ga", "tokens_step", "time_s", "gpu_s", "cost",
+    "tp_step_comm_s", "message", "comm_bytes", "busbw", "dp", "ga", "tokens_step", "time_s", "gpu_s", "cost",
 )  # fmt: skip
 
 
@@ -72,7 +73,7 @@ def _statement(one: AuditStatement, style: Style, *, everything: bool, single: b
     if one.quote:
         lines += _row("claim", f"“{escape(one.quote)}”", style)
     for finding in one.findings:
-        if finding.status in _WRONG:
+        if finding.status in _WRONG or (finding.status == "holds_under" and finding.corrections):
             lines += _finding(finding, style, told=single and escape(one.says).startswith(escape(finding.says)))
     if one.qualifier == "wording" or (not single and not any(f.status in _WRONG for f in one.findings)):
         lines += _row("", escape(one.says), style)
@@ -103,8 +104,9 @@ def _finding(finding: AuditFinding, style: Style, *, told: bool) -> list[str]:
         return lines
     first, *rest = finding.corrections
     lines += _row("corrected", _correction(first), style)
-    lines += [style.faint(line) for line in _row("", escape(first.formula), style)]
-    if rest and finding.status == "contradicts":
+    if first.formula:
+        lines += [style.faint(line) for line in _row("", escape(first.formula), style)]
+    if rest and finding.status in ("contradicts", "holds_under"):
         others = " · ".join(f"{one.what} {write(one.field, one.value)}" for one in rest[:6])
         lines += _row("or", escape(others), style)
     return lines
@@ -138,7 +140,8 @@ def _explained(one: AuditStatement, style: Style) -> list[str]:
     for number, explanation in enumerate(one.explanations[:_SHOWN]):
         lines += _row("holds if" if number == 0 else "or if", escape(explanation.says), style)
         lines += [style.faint(line) for line in _row("", escape(f"→ {explanation.claim}"), style)]
-    if _is_wrong(one) and not one.explanations and one.tried and one.qualifier != "wording":
+    counts = any(len(finding.corrections) > 1 for finding in one.findings) and one.tried < _FEW
+    if _is_wrong(one) and not one.explanations and one.tried and not counts and one.qualifier != "wording":
         lines += _row("holds if", f"no slip that is known repairs it ({one.tried:,} tried, pairs included)", style)
         if one.nearest:
             lines += _row("closest", escape(one.nearest), style)
@@ -150,7 +153,8 @@ def _explained(one: AuditStatement, style: Style) -> list[str]:
 def _read(one: AuditStatement, style: Style) -> list[str]:
     lines: list[str] = []
     if one.readings and one.qualifier != "wording":
-        for number, reading in enumerate(one.readings):
+        told = " ".join(finding.says for finding in one.findings if finding.corrections)
+        for number, reading in enumerate(reading for reading in one.readings if reading not in told):
             lines += _row("read as" if number == 0 else "", escape(reading), style)
     for number, note in enumerate(one.assumed):
         lines += _row("assumed" if number == 0 else "", escape(note), style)
