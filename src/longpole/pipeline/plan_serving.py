@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.costs.layout import Layout
@@ -117,8 +118,10 @@ def _serving(file: PlanFile, ground: Ground) -> Serving:
     server = Server(layout=layout, **{name: given[name] for name in _OF_SERVER if name in given})
     requests = Requests(**{name: given[name] for name in _OF_REQUESTS if name in given})
     costs = CollectiveCosts(ground.cluster, ground.recorded)
+    device = replace(ground.cluster.device, memory_bytes=ground.limit_bytes, reported_memory_bytes=None)
+    cluster = replace(ground.cluster, device=device)
     try:
-        return serving(ground.model, ground.cluster, requests, server=server, costs=costs)
+        return serving(ground.model, cluster, requests, server=server, costs=costs)
     except UsageError as error:
         msg = f"{file.path}: [serving]: {error}"
         raise UsageError(msg) from None

@@ -173,6 +173,17 @@ def test_serving_needs_no_batch_and_no_convention(tmp_path: Path) -> None:
     assert "[serving] weight_bytes" in {default.key for default in plan.defaults}
 
 
+def test_a_limit_of_memory_leaves_less_room_for_caches(tmp_path: Path) -> None:
+    free, limited = (
+        plan_of(tmp_path, SERVING, changes=changes).serving for changes in ([], [("hardware.memory_limit_gb", 40)])
+    )
+
+    assert free is not None
+    assert limited is not None
+    assert limited.limit_bytes == 40e9
+    assert limited.most_requests < free.most_requests
+
+
 def test_a_plan_can_train_and_serve(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, PLAN + SERVING[SERVING.index("[serving]") :])
 

@@ -149,7 +149,8 @@ def _render_memory(plan: Plan, style: Style) -> list[str]:
 
 
 def _faint(text: str, style: Style) -> list[str]:
-    return [style.faint(line) for line in wrap(escape(text), style.width, first="  ", rest="    ")]
+    tied = escape(text).replace(" %", "%")  # a line does not begin with a sign
+    return [style.faint(line) for line in wrap(tied, style.width, first="  ", rest="    ")]
 
 
 def _stages_shown(stages: Sequence[PlanStage], worst: int, room: int) -> list[PlanStage]:

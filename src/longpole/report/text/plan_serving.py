@@ -22,7 +22,9 @@ def render_serving(plan: Plan, style: Style) -> list[str]:
     for name, value in _rows(serving):
         lines += wrap(value, style.width, first=f"  {pad(name, 24)}", rest=" " * 26)
     lines += _curve(serving, style)
-    return lines + [style.faint(line) for line in wrap(serving.known_error, style.width, first="  ", rest="    ")]
+    return lines + [
+        style.faint(line) for line in wrap(serving.known_error.replace(" %", "%"), style.width, first="  ", rest="    ")
+    ]
 
 
 def _rows(serving: PlanServing) -> list[tuple[str, str]]:
