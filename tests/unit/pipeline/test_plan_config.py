@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from longpole.costs.architecture import Architecture, Experts, Latent
+from longpole.costs.layout import Layout
 from longpole.errors import InputError, UsageError
 from longpole.pipeline.plan_config import read_planned
+from longpole.readers.plan_file.keys import SECTIONS
 from longpole.readers.plan_file.read import check_plan, read_plan_file
 from tests.plans import PLAN, planned, tables, write_plan
 
@@ -205,3 +209,18 @@ def test_the_check_of_keys_and_what_is_planned_know_the_same_keys() -> None:
     assert plan.layout.vp == 2
     assert plan.calibration.launch_s == pytest.approx(4e-6)
     assert plan.software.wiring.routed_nodes == 4
+
+
+@pytest.mark.parametrize(
+    ("section", "described", "elsewhere"),
+    [
+        ("model", Architecture, {"experts", "latent", "note"}),
+        ("model.experts", Experts, {"dense_layers"}),
+        ("model.latent", Latent, set()),
+        ("layout", Layout, set()),
+    ],
+)
+def test_everything_that_is_modelled_can_be_stated(section: str, described: type[Any], elsewhere: set[str]) -> None:
+    stated = {key.name for key in SECTIONS[section]}
+
+    assert {field.name for field in fields(described)} - elsewhere <= stated

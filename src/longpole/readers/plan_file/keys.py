@@ -58,11 +58,16 @@ _MODEL: Final = (
     PlanKey("model", "tied", "flag", "false", "Whether embedding and head share one matrix."),
     PlanKey("model", "positions", "size", "0", "Learned positions."),
     PlanKey("model", "biases", "flag", "false", "Whether linear layers have biases."),
+    PlanKey("model", "attention_biases", "flag", "false", "Whether those of attention have."),
+    PlanKey("model", "qkv_biases", "flag", "false", "Whether queries, keys and values have."),
     PlanKey("model", "layer_norm", "flag", "false", "LayerNorm with a bias, in place of RMSNorm."),
     PlanKey("model", "window", "size", "0", "Sliding window of attention in tokens."),
     PlanKey("model", "windowed_layers", "size", "0", "How many layers have it."),
     PlanKey("model", "predicted_tokens", "size", "0", "Extra layers that predict further tokens."),
-    PlanKey("model", "query_key_norm", "flag", "false", "Whether queries and keys are normalised."),
+    PlanKey("model", "norms_per_layer", "count", "2", "Norms around attention and the feed-forward part.", 8),
+    PlanKey("model", "query_key_norm", "flag", "false", "Whether queries and keys are normalised, head by head."),
+    PlanKey("model", "query_key_norm_whole", "flag", "false", "Whether all heads of a token are, together."),
+    PlanKey("model", "attention_sinks", "flag", "false", "Whether each head has a score that nothing is attended for."),
 )
 _EXPERTS: Final = (
     PlanKey("model.experts", "count", "count", REQUIRED, "Routed experts of a layer."),
@@ -72,6 +77,8 @@ _EXPERTS: Final = (
     PlanKey("model.experts", "shared_width", "size", "`width`", "Width of each of these."),
     PlanKey("model.experts", "first_dense", "size", "0", "Leading layers without experts."),
     PlanKey("model.experts", "every", "count", "1", "Of the others, every so-manieth has experts."),
+    PlanKey("model.experts", "router_bias", "flag", "false", "Whether the router adds a number to each score."),
+    PlanKey("model.experts", "shared_gate", "flag", "false", "Whether a gate weighs what shared experts give."),
 )
 _LATENT: Final = (
     PlanKey("model.latent", "query_rank", "size", "0", "Rank of compressed queries; 0 where they are not."),
