@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -14,12 +15,17 @@ from longpole.costs.memory_states import (
     OPTIMIZERS,
     Held,
     held_by_stage,
+    layer_kinds,
     optimizer_of,
     state_bytes,
     state_terms,
 )
 from longpole.costs.parameters import parameters
 from longpole.errors import UsageError
+from tests.published_tables import read_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DENSE = Architecture(
     name="dense", layers=8, hidden=512, heads=8, key_value_heads=4, head_dim=64, feed_forward=1024, vocabulary=1000
@@ -43,6 +49,32 @@ def test_figure_1_of_the_zero_paper(zero: int, gigabytes: float) -> None:
     states = state_bytes(Held(dense=7.5e9, routed=0), Layout(dp=64, zero=zero), PAPER, ADAM)
 
     assert round(states.total / 1e9, 1) == gigabytes
+
+
+@pytest.mark.parametrize(
+    ("name", "layers", "hidden", "pp"),
+    [("22B", 48, 6144, 1), ("175B", 96, 12288, 8), ("530B", 105, 20480, 35), ("1T", 128, 25600, 64)],
+)
+def test_states_of_korthikantis_figure_1_come_out_to_a_millionth(
+    oracles: Path, name: str, layers: int, hidden: int, pp: int
+) -> None:
+    """TP 8; the figure counts the matrices of layers, 12 h² each, without norms, biases and embedding."""
+    (published,) = (
+        float(row["value"])
+        for row in read_table(oracles, "korthikanti_fig1_fig7_memory")
+        if row["figure"] == "fig1" and row["model"] == name and row["quantity"] == "params_opt_gib"
+    )
+    model = replace(
+        DENSE, layers=layers, hidden=hidden, heads=64, key_value_heads=64, head_dim=hidden // 64,
+        feed_forward=4 * hidden, gated=False,
+    )  # fmt: skip
+    kind, _ = layer_kinds(model)
+    assert kind is not None
+    matrices = kind.held(8) - kind.replicated
+
+    states = state_bytes(Held(dense=matrices * layers / pp, routed=0), Layout(tp=8, pp=pp), MEGATRON, ADAM)
+
+    assert states.total / 2**30 == pytest.approx(published, rel=1e-6)
 
 
 def test_megatron_has_18_bytes_a_parameter_and_the_zero_paper_16() -> None:
