@@ -25,6 +25,10 @@ A100 = CollectiveCosts(cluster_of(find_device("A100-SXM4-80GB"), 25e9, 8))  # Se
 A100_SHARED = CollectiveCosts(cluster_of(find_device("A100-SXM4-80GB"), 12.5e9, 8))  # vTrain: 800 Gb/s a node
 H100 = CollectiveCosts(cluster_of(find_device("H100-SXM5-80GB"), 50e9, 8))
 B200 = CollectiveCosts(cluster_of(find_device("B200-SXM-180GB"), 50e9, 8))
+H100_TITAN = CollectiveCosts(  # 96 GB of HBM2e at 2.4 TB/s and 500 W: the table's peak is beyond its power
+    cluster_of(replace(find_device("H100-SXM5-80GB"), memory_bytes_per_s=2.4e12), 50e9, 8)
+)
+GB200 = CollectiveCosts(cluster_of(find_device("GB200-per-GPU"), 50e9, 72))
 B200_SOFTWARE = Software(hides_dp=False, hides_pp=False)  # Megatron-LM as SimuMax ran it
 _PRESETS = {
     "llama3_70b": "llama-3-70b",
@@ -202,4 +206,62 @@ def mpt(oracles: Path, device: str) -> list[Case]:
             name=f"{row['model']} {sequence} {gpus}",
         )
         found.append(Case(step, A100 if device == "a100" else H100, Software()))
+    return found
+
+
+def torchtitan(oracles: Path) -> list[Case]:
+    """torchtitan's compiled rows without a pipeline, in BF16: FSDP, with tensor parallelism and asynchronous or not."""
+    presets = {"llama3.1-8B": "llama-3-8b", "llama3.1-70B": "llama-3-70b"}
+    found = []
+    for row in read_rows(oracles / "torchtitan_h100.csv"):
+        is_plain = (row["gpu"], row["compile"], row["float8"], row["pp"]) == ("H100-96GB-HBM2e", "yes", "no", "1")
+        if not is_plain or row["model"] not in presets:
+            continue
+        replicas, batch, tp, sequence = (int(row[key]) for key in ("fsdp", "local_batch", "tp", "seq_len"))
+        layout = Layout(tp=tp, dp=replicas, cp=int(row["cp"]), zero=3, sp=tp > 1)
+        step = MeasuredStep(
+            model=preset(presets[row["model"]]),
+            layout=layout,
+            work=Work(
+                sequence=sequence,
+                micro_batch=batch,
+                global_batch=batch * replicas,
+                recompute="full" if row["ac"] == "full" else "none",
+                fused_loss=False,
+            ),
+            step_s=batch * replicas * sequence / (float(row["tps_per_gpu"]) * layout.world),
+            name=f"{row['date']} {row['model']} TP{tp} async {row['async_tp']}",
+        )
+        found.append(Case(step, H100_TITAN, Software(hides_tp=row["async_tp"] == "yes")))
+    return found
+
+
+def bridge(oracles: Path) -> list[Case]:
+    """Megatron-Bridge's FP8 rows of Llama 3 on H100 and GB200, tensor parallelism beside the products."""
+    presets = {"LLAMA3_70B": "llama-3-70b", "LLAMA3.1_405B": "llama-3-405b"}
+    systems = {"DGX-H100": H100, "DGX-GB200": GB200}
+    found = []
+    for row in read_rows(oracles / "megatron_bridge_performance.csv"):
+        is_known = (row["kind"], row["precision"], row["fsdp"] or "0") == ("Pre-Training", "FP8", "0")
+        if not is_known or row["model"] not in presets or row["system"] not in systems:
+            continue
+        gpus, batch, sequence = (int(row[key]) for key in ("gpus", "global_batch", "seq_len"))
+        tp, pp, cp, vp = (int(row[key] or 1) for key in ("tp", "pp", "cp", "vp"))
+        schedule = "interleaved" if vp > 1 else "1f1b"
+        layout = Layout(tp=tp, pp=pp, dp=gpus // (tp * pp * cp), cp=cp, vp=vp, sp=tp > 1, zero=1, schedule=schedule)
+        work = Work(
+            sequence=sequence,
+            micro_batch=int(row["micro_batch"]),
+            global_batch=batch,
+            dtype="fp8",
+            gradient_bytes=2,
+        )
+        step = MeasuredStep(
+            model=preset(presets[row["model"]]),
+            layout=layout,
+            work=work,
+            step_s=batch * sequence / (float(row["tok_per_s_per_gpu"]) * gpus),
+            name=f"{row['release']} {row['system']} {row['model']}",
+        )
+        found.append(Case(step, systems[row["system"]], Software(hides_tp=True)))
     return found

@@ -13,7 +13,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from longpole.costs.calibration_fit import fit_calibration
-from tests.published_steps import korthikanti, mpt, sc21, simumax, vtrain
+from tests.published_steps import bridge, korthikanti, mpt, sc21, simumax, torchtitan, vtrain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fit", action="store_true", help="fit constants to a part of the rows, and predict the rest")
     fits = parser.parse_args().fit
-    cases = simumax(ORACLES)
+    cases, shown = simumax(ORACLES), bridge(ORACLES)
     tables = {
         "SC21 table 1": sc21(ORACLES),
         "Korthikanti et al. table 5": korthikanti(ORACLES),
@@ -38,6 +38,9 @@ def main() -> int:
         "vTrain, one node": vtrain(ORACLES, "single"),
         "llm-foundry, A100, FSDP": mpt(ORACLES, "a100"),
         "llm-foundry, H100, FSDP": mpt(ORACLES, "h100"),
+        "torchtitan, H100 of 500 W, BF16": torchtitan(ORACLES),
+        "Megatron-Bridge, H100, FP8": [case for case in shown if "H100" in case.step.name],
+        "Megatron-Bridge, GB200, FP8": [case for case in shown if "GB200" in case.step.name],
         "SimuMax, B200, dense": [case for case in cases if case.step.model.experts is None],
         "SimuMax, B200, experts": [case for case in cases if case.step.model.experts is not None],
     }

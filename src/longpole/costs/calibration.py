@@ -53,10 +53,10 @@ class Reached(NamedTuple):
 REACHED: Final = {
     "Ampere": Reached(0.875, 0.40, 0.10, "vTrain's A100 steps; attention: llm-foundry's A100 rows"),
     "Hopper": Reached(
-        0.75, 0.40, 0.20, "llm-foundry's H100 rows; attention: between these (0.30) and Megatron-Bridge (0.50)"
+        0.75, 0.40, 0.25, "llm-foundry's H100 rows; attention: between these (0.30) and Megatron-Bridge (0.50)"
     ),
     "Blackwell": Reached(
-        0.65, 0.60, 0.20, "between SimuMax's B200 steps (0.57) and Megatron-Bridge's GB200 rows (0.70)"
+        0.65, 0.60, 0.25, "between SimuMax's B200 steps (0.57) and Megatron-Bridge's GB200 rows (0.70)"
     ),
 }
 """Architecture -> what its training reaches. Newer parts reach less of their peaks: they are bound by power."""
