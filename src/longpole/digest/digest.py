@@ -16,6 +16,7 @@ from longpole.analyses.memory import rank_memory
 from longpole.analyses.modules import module_rows
 from longpole.analyses.name_book import OBJECT_CODE, STAGE_CODE, NameBook
 from longpole.analyses.one_offs import find_one_offs, setup_rows
+from longpole.analyses.operator_work import kernel_owners, measure_work
 from longpole.analyses.overlap import compute_overlap
 from longpole.analyses.pieces import RUNG_IDLE, Pieces, join_pieces
 from longpole.analyses.rungs import busy_pieces, device_row
@@ -27,6 +28,7 @@ from longpole.analyses.services import (
     waiting_set,
 )
 from longpole.analyses.threads import REASON_CODE, Threads
+from longpole.analyses.together import find_together
 from longpole.analyses.top import activity_rows, copy_rows, kernel_rows, operator_rows
 from longpole.analyses.work import declared_items, unit_elements, unit_operators
 from longpole.analyses.worst_gaps import gap_rows
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from longpole.graph.rank_graph import RankGraph
     from longpole.records.instances import Instances
     from longpole.records.ledger import Ledger
+    from longpole.records.operator_work import RowWork
     from longpole.records.tables import GapRow
     from longpole.settings import Settings
     from longpole.timeline.timeline import Timeline
@@ -279,7 +282,15 @@ def _measure_device(rank: Laid, row: DeviceRow) -> RowDigest:
         activities=activity_rows(timeline, _idle_inside(ran, window), marker_rows(rank.units)),
         modules=module_rows(timeline, rank.threads, inside),
         overlap=compute_overlap(timeline, row),
+        work=_work(rank, row, window),
     )
+
+
+def _work(rank: Laid, row: DeviceRow, window: Intervals) -> RowWork:
+    owners = kernel_owners(rank.timeline, rank.threads, row, window)
+    work = measure_work(rank.timeline, row, owners)
+    work.together = find_together(rank.timeline, rank.book, row, owners, window)
+    return work
 
 
 def _measure_host(rank: Laid) -> RowDigest:

@@ -10,11 +10,12 @@ from longpole.records.collectives import ComputeOverlap
 from longpole.records.instances import Instances
 from longpole.records.ledger import Ledger, StageTime, Unknown
 from longpole.records.memory import RankMemory
+from longpole.records.operator_work import RowWork
 from longpole.records.program import ProgramRecord
 from longpole.records.tables import ActivityRow, CopyRow, GapRow, KernelRow, ModuleRow, OperatorRow
 from longpole.timeline.integrity import Finding
 
-DIGEST_VERSION: Final = 5
+DIGEST_VERSION: Final = 6
 
 
 class DeviceSpan(msgspec.Struct):
@@ -72,6 +73,7 @@ class RowDigest(msgspec.Struct):
     activities: list[ActivityRow]
     modules: list[ModuleRow] = []
     overlap: ComputeOverlap = msgspec.field(default_factory=ComputeOverlap)
+    work: RowWork = msgspec.field(default_factory=RowWork)
 
 
 class RankDigest(msgspec.Struct):

@@ -172,6 +172,18 @@ class Sparse:
         self.row.flags.writeable = False
         self.value.flags.writeable = False
 
+    @classmethod
+    def empty(cls) -> Self:
+        """Return the values of a table of which no row has one."""
+        return cls(np.empty(0, np.int64), np.empty(0, np.int32), ())
+
+    def codes(self, rows: Ints) -> Codes:
+        """Return the values' codes at rows, -1 where a row has none: `[N]` int32."""
+        if len(self.row) == 0:
+            return np.full(len(rows), -1, np.int32)
+        place = np.minimum(np.searchsorted(self.row, rows), len(self.row) - 1)
+        return np.where(self.row[place] == rows, self.value[place], -1).astype(np.int32)
+
     def at(self, row: int) -> str | None:
         """Return the value of one row, None where it has none."""
         place = int(np.searchsorted(self.row, row))

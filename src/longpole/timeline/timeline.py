@@ -9,13 +9,13 @@ import numpy as np
 
 from longpole.timeline.columns import HOST_KINDS
 from longpole.timeline.intervals import Intervals, reach_in_groups
-from longpole.timeline.tables import MemoryTable, SyncTable
+from longpole.timeline.tables import MemoryTable, Sparse, SyncTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longpole.timeline.integrity import Finding
-    from longpole.timeline.tables import CollectiveArgs, DeviceTable, FlowTable, HostTable, Sparse, Track
+    from longpole.timeline.tables import CollectiveArgs, DeviceTable, FlowTable, HostTable, Track
     from longpole.timeline.told import Told
 
 
@@ -75,6 +75,9 @@ class Timeline:
         aside: Rows that are evidence but no work: synchronisation rows, annotations on devices, profiler rows.
         flows: Arrows.
         input_dims: Shapes of operators, by host row.
+        input_types, input_values: Element types of operators' inputs, and what their other arguments were, as written.
+        occupancy: Share of its processors' warps that each kernel fills by the profiler's estimate, in percent, by
+            device row.
         call_stacks: Recorded call stacks, by host row.
         backward: Host rows of operators that name the forward thread they belong to.
         collectives: What collectives say of themselves.
@@ -112,6 +115,9 @@ class Timeline:
     memory: MemoryTable = field(default_factory=MemoryTable.empty)
     device_bytes: dict[int, int] = field(default_factory=dict)
     told: Told | None = None
+    input_types: Sparse = field(default_factory=Sparse.empty)
+    input_values: Sparse = field(default_factory=Sparse.empty)
+    occupancy: Sparse = field(default_factory=Sparse.empty)
 
     def devices(self) -> list[int]:
         """Return the devices that have spans, ascending."""

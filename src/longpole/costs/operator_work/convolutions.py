@@ -109,6 +109,15 @@ def _backward(call: Call) -> Work | None:
     return _work(once * (of_input + of_weight), source, bytes_of(*read, *written))
 
 
+def _input_gradient(call: Call) -> Work | None:
+    """Return the work of the input's gradient alone, as PyTorch computed it until 1.9."""
+    gradient, weight = call.tensor(1), call.tensor(2)
+    if gradient is None or weight is None or len(gradient.shape) <= 2:
+        return None
+    # How large the input is was not written: FLOPs are known, bytes are not.
+    return _work(2 * gradient.shape[0] * math.prod(gradient.shape[2:]) * weight.elements, gradient, None)
+
+
 def _work(flops: int, source: Tensor, moved_bytes: int | None) -> Work:
     return Work(family="convolution", processor="tensor", dtype=source.dtype, flops=flops, moved_bytes=moved_bytes)
 
@@ -144,6 +153,7 @@ _FORMS: Final[dict[str, _Form]] = {
 }
 COUNTERS: Final[dict[str, Counter]] = {
     **{name: partial(_forward, form) for name, form in _FORMS.items()},
+    "aten::cudnn_convolution_backward_input": _input_gradient,
     "aten::convolution_backward": _backward,
     "aten::convolution_backward_overrideable": _backward,
 }

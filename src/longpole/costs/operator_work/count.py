@@ -14,6 +14,7 @@ from longpole.costs.operator_work import (
     optimizers,
     products,
     reductions,
+    serving,
 )
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _FAMILIES: Final = (
     attention,
     convolutions,
     optimizers,
+    serving,
 )
 COUNTERS: Final[dict[str, Counter]] = {name: count for one in _FAMILIES for name, count in one.COUNTERS.items()}
 

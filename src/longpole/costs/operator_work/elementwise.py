@@ -94,20 +94,6 @@ def _native_dropout(call: Call) -> Work | None:
     )
 
 
-def _gated(call: Call) -> Work | None:
-    """Return the work of `silu(gate) · up` into a given result, half as wide as its input."""
-    result, source = call.tensor(0), call.tensor(1)
-    if result is None or source is None or source.elements != 2 * result.elements:
-        return None
-    return Work(
-        family="elementwise",
-        processor="vector",
-        dtype=source.dtype,
-        flops=4 * result.elements,
-        moved_bytes=bytes_of(source, result),
-    )
-
-
 COUNTERS: Final[dict[str, Counter]] = {}
 for _name, _each in _FLOPS.items():
     for _end in ("", "_"):
@@ -116,5 +102,3 @@ for _name, _each in _FLOPS.items():
         )
 COUNTERS["aten::native_dropout"] = _native_dropout
 COUNTERS["aten::_fused_dropout"] = _native_dropout
-COUNTERS["_C::silu_and_mul"] = _gated
-COUNTERS["_C::gelu_and_mul"] = _gated

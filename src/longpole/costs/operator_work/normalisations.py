@@ -86,9 +86,6 @@ _FORMS: Final[dict[str, _Form]] = {
     "aten::rms_norm": _Form(flops=_RMS, small=(2,)),
     "aten::_fused_rms_norm": _Form(flops=_RMS, small=(2,)),
     "aten::_fused_rms_norm_backward": _Form(flops=_RMS_BACKWARD, full=(0, 1), small=(3, 4)),
-    "_C::rms_norm": _Form(flops=_RMS, full=(1,), small=(2,)),
-    # Input and residual are read; their sum and its norm are written.
-    "_C::fused_add_rms_norm": _Form(flops=_RMS + 1, full=(0, 1), written=2, small=(2,)),
     "aten::_softmax": _SOFT,
     "aten::softmax": _SOFT,
     "aten::_log_softmax": _SOFT,

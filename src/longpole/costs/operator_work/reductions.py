@@ -49,6 +49,15 @@ def _left(source: Tensor, call: Call, place: int) -> Tensor:
     return Tensor(tuple(size for dim, size in enumerate(source.shape) if dim not in reduced), source.dtype)
 
 
+def _mean_square(call: Call) -> Work | None:
+    """Return the work of a mean squared error: a subtraction, a square and a sum for each pair."""
+    source, target = call.tensor(0), call.tensor(1)
+    if source is None or target is None or source.shape != target.shape:
+        return None
+    result = source if call.value(2) == "0" else Tensor((), source.dtype)
+    return _vector(source, 3 * source.elements, bytes_of(source, target, result))
+
+
 def _scanned(call: Call) -> Work | None:
     source = call.tensor(0)
     return None if source is None else _vector(source, source.elements, bytes_of(source, source))
@@ -73,6 +82,7 @@ def _vector(source: Tensor, flops: int, moved_bytes: int | None) -> Work:
 
 COUNTERS: Final[dict[str, Counter]] = {
     **{name: partial(_reduced, flops, place) for name, (flops, place) in _REDUCTIONS.items()},
+    "aten::mse_loss": _mean_square,
     **{f"aten::{name}": _scanned for name in _SCANS},
     **{f"aten::{name}": _sorted for name in _SORTS},
 }

@@ -295,6 +295,10 @@ def _add_args(chunk: Chunk, numbers: _Numbers, args: Sequence[EventArgs]) -> Non
     operator_args = [args[row] for row in operators]
     dims = [(row, bytes(arg.input_dims)) for row, arg in zip(operators, operator_args, strict=True) if arg.input_dims]
     _add_sparse(chunk, numbers, "input_dims", dims)
+    shaped = [(row, arg) for row, arg in zip(operators, operator_args, strict=True) if arg.input_dims]
+    _add_sparse(chunk, numbers, "input_types", [(row, bytes(arg.input_type)) for row, arg in shaped if arg.input_type])
+    values = [(row, bytes(arg.input_values)) for row, arg in shaped if arg.input_values]
+    _add_sparse(chunk, numbers, "input_values", values)
     threads = [arg.forward_thread for arg in operator_args]
     backward = [(row, "") for row, thread in zip(operators, threads, strict=True) if thread]
     _add_sparse(chunk, numbers, "backward", backward)
@@ -304,6 +308,8 @@ def _add_args(chunk: Chunk, numbers: _Numbers, args: Sequence[EventArgs]) -> Non
     _add_sparse(chunk, numbers, "call_stack", stacks)
     tasks = [(row, arg.ascend_task_type) for row, arg in zip(with_device, device_args, strict=True)]
     _add_sparse(chunk, numbers, "task_type", [(row, _text(task)) for row, task in tasks if task is not None])
+    occupied = [(row, arg.occupancy) for row, arg in zip(with_device, device_args, strict=True)]
+    _add_sparse(chunk, numbers, "occupancy", [(row, _text(one)) for row, one in occupied if one is not None])
     _add_odd_ids(chunk, args)
     with_args = [row for row in (*operators, *with_device) if args[row].collective is not None]
     described = [(row, _collective(args[row])) for row in with_args]

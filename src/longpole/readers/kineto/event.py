@@ -44,6 +44,8 @@ class EventArgs(msgspec.Struct, gc=False):
     sequence: Any = msgspec.field(default=None, name="Seq")
     comms_id: Any = msgspec.field(default=None, name="Comms Id")
     input_type: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Input type")
+    input_values: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Concrete Inputs")
+    occupancy: Any = msgspec.field(default=None, name="est. achieved occupancy %")
     name: Any = None
     labels: Any = None
     ascend_stream: Any = msgspec.field(default=None, name="Stream Id")
