@@ -21,6 +21,7 @@ from longpole.report.plan import (
     PlanPart,
     PlanStage,
     PlanStep,
+    PlanTraining,
     PlanUtilisation,
 )
 from longpole.report.plan_asked import (
@@ -182,6 +183,7 @@ def training(**changes: Any) -> Plan:
             PlanDefault(key="[training] gradient_bytes", value="4", source="as Megatron"),
             PlanDefault(key="[calibration]", value="shipped constants", source="not your machine"),
         ],
+        "training": PlanTraining(tokens=15e12, steps=14_305_115, days=3248.8, device_hours=4_990_231),
         "notes": ["network_gb_per_s 400 is in gigabytes: an adapter of 400 Gb/s carries 50 GB/s"],
     }  # fmt: skip
     return Plan(**{**known, **changes})
@@ -256,7 +258,7 @@ def serving() -> Plan:
     """A plan of serving alone."""
     times: dict[str, Any] = {"parts_ns": {}, "limits_ns": {}}
     return training(
-        layout=None, memory=None, step=None, utilisation=[], messages=[], limits=[], notes=[],
+        layout=None, memory=None, step=None, training=None, utilisation=[], messages=[], limits=[], notes=[],
         says="576 requests at once: 2,424 tokens/s on 8 devices",
         serving=PlanServing(
             says="", label="TP8", devices=8, prompt_tokens=2048, output_tokens=256, batch=576, fits=True,

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from longpole.costs.balance.sampler import BalancedBatchSampler
     from longpole.pipeline.balance import balance_sequences as balance
     from longpole.pipeline.declared_ledger import declared_ledger
+    from longpole.pipeline.plan import plan
     from longpole.pipeline.run import Run
     from longpole.pipeline.run import open_run as open
     from longpole.pipeline.scaling import scaling
@@ -23,6 +24,7 @@ __all__ = [
     "benchmark",
     "declared_ledger",
     "open",
+    "plan",
     "scaling",
     "verify",
 ]
@@ -34,6 +36,7 @@ _HOMES = {
     "benchmark": ("longpole.bench.step", "benchmark"),
     "Run": ("longpole.pipeline.run", "Run"),
     "open": ("longpole.pipeline.run", "open_run"),
+    "plan": ("longpole.pipeline.plan", "plan"),
     "scaling": ("longpole.pipeline.scaling", "scaling"),
     "VerifyOptions": ("longpole.pipeline.verify", "VerifyOptions"),
     "verify": ("longpole.pipeline.verify", "verify"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from os import fspath
+from typing import TYPE_CHECKING, Any, Final
 
 from longpole.costs.calibration import shipped_error_share
 from longpole.costs.collective_bytes import step_messages
@@ -20,16 +22,18 @@ from longpole.pipeline.plan_parts import (
     describe_messages,
     describe_model,
     describe_step,
+    describe_training,
     describe_utilisation,
 )
 from longpole.pipeline.plan_serving import describe_serving, explain_serving, served_on, tell_defaults
 from longpole.pipeline.version import package_version
-from longpole.readers.plan_file.read import read_plan_file
+from longpole.readers.plan_file.read import check_plan, read_plan_file, with_changes
 from longpole.report.plan import SCHEMA, Plan, PlanDefault
 from longpole.units import BYTES_PER_GB, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from os import PathLike
 
     from longpole.costs.step import StepTime
     from longpole.pipeline.plan_config import Planned
@@ -73,6 +77,36 @@ class PlanOptions:
     reading: ReportOptions | None = None
 
 
+def plan(
+    plan: str | PathLike[str] | Mapping[str, Any],
+    *,
+    changes: Mapping[str, object] | None = None,
+    search: bool = False,
+    free_memory: bool = False,
+    against: Sequence[str] = (),
+) -> Plan:
+    """Say what a model on some devices needs and takes.
+
+    Args:
+        plan: A file in TOML, or its tables.
+        changes: Key -> value in place of the plan's own, such as `layout.tp` -> 8.
+        search: Look for better layouts.
+        free_memory: Say what saved memory would buy.
+        against: Paths of a run to put beside it.
+
+    Returns:
+        The document, with all formulas.
+
+    Raises:
+        UsageError, InputError: As of `build_plan`.
+    """
+    given = tuple((changes or {}).items())
+    options = PlanOptions(search=search, free_memory=free_memory, figures=True, against=against)
+    if isinstance(plan, Mapping):
+        return plan_file(check_plan(with_changes(plan, given), "plan"), options)
+    return plan_file(read_plan_file(fspath(plan), given), options)
+
+
 def build_plan(path: str, options: PlanOptions, progress: Progress | None = None) -> Plan:
     """Say what a plan needs and takes.
 
@@ -85,7 +119,11 @@ def build_plan(path: str, options: PlanOptions, progress: Progress | None = None
         UsageError: Something in the plan cannot be: file, section and key are named, with what would be accepted.
         InputError: A file cannot be read.
     """
-    file = read_plan_file(path, options.changes)
+    return plan_file(read_plan_file(path, options.changes), options, progress)
+
+
+def plan_file(file: PlanFile, options: PlanOptions, progress: Progress | None = None) -> Plan:
+    """Say what a plan needs and takes, given what stands in it; as `build_plan`."""
     serves = bool(file.section("serving"))
     plan = _training(file, options, progress) if file.section("batch") else _serving_alone(file, options)
     if serves and plan.step is not None:
@@ -193,6 +231,7 @@ def _plan_of(planned: Planned, costs: CollectiveCosts, memory: PlanMemory, spent
         messages=describe_messages(planned, messages, costs),
         defaults=_defaults(planned.told),
         notes=list(planned.told.notes),
+        training=describe_training(planned, step),
     )
 
 

@@ -78,6 +78,7 @@ class Planned(Ground):
         calibration, software: Constants of the step model; which messages run beside computation.
         error_share: How far a step may be off by these constants, where steps say; else None.
         search: What a search is to try, key by key; what is not there is tried as usual.
+        training_tokens: Of the whole training; 0 where that is not said.
     """
 
     layout: Layout
@@ -88,6 +89,7 @@ class Planned(Ground):
     software: Software
     search: Mapping[str, Any]
     error_share: float | None = None
+    training_tokens: float = 0.0
 
     def flops_per_token(self) -> float:
         """Return model FLOPs of a token under the plan's convention."""
@@ -138,6 +140,7 @@ def read_planned(file: PlanFile) -> Planned:
         error_share=error_share,
         software=software,
         search=file.section("search"),
+        training_tokens=float(file.section("training").get("tokens", 0.0)),
     )
 
 
@@ -254,7 +257,8 @@ def _inner(file: PlanFile) -> dict[str, Any]:
 
 def _work(file: PlanFile, model: Architecture, told: Told) -> Work:
     batch, training = file.section("batch"), dict(file.section("training"))
-    training.pop("optimizer", None)
+    for elsewhere in ("optimizer", "tokens"):
+        training.pop(elsewhere, None)
     policy = training.pop("recompute", "none")
     policy = "full" if policy == FIT else policy
     if isinstance(policy, dict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, fields
+from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from longpole.costs.architecture import Architecture
@@ -22,6 +23,7 @@ from longpole.report.plan import (
     PlanPart,
     PlanStage,
     PlanStep,
+    PlanTraining,
     PlanUtilisation,
 )
 from longpole.units import BYTES_PER_GB, NS_PER_S
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from longpole.pipeline.plan_config import Ground, Planned
 
 _TERA: Final = 10**12
+_DAY_S: Final = 86_400
 _EXPOSED: Final = "exposed_"
 _RUNS_WRITTEN: Final = 4
 COMPUTED: Final = "computed"
@@ -218,6 +221,20 @@ def describe_step(step: StepTime, devices: int, error_share: float, why: str) ->
         tokens_per_s=tokens_per_s,
         tokens_per_s_per_device=tokens_per_s / devices,
         known_error=f"±{error_share:.0%}: {why}",
+    )
+
+
+def describe_training(planned: Planned, step: PlanStep) -> PlanTraining | None:
+    """Say how long the whole training takes; nothing where its tokens are not stated.
+
+    *Formula:* steps · period, with steps rounded up. `utilisation.TRAINING_DAYS` gives the same from an MFU.
+    """
+    if not planned.training_tokens:
+        return None
+    steps = ceil(planned.training_tokens / planned.work.tokens)
+    days = steps * step.period_ns / NS_PER_S / _DAY_S
+    return PlanTraining(
+        tokens=planned.training_tokens, steps=steps, days=days, device_hours=days * 24 * planned.layout.world
     )
 
 

@@ -231,6 +231,22 @@ class PlanStep(msgspec.Struct, kw_only=True):
     known_error: str
 
 
+class PlanTraining(msgspec.Struct, kw_only=True):
+    """The whole training.
+
+    Attributes:
+        tokens: Of all steps.
+        steps: How many.
+        days: From the first to the last, if nothing interrupts them.
+        device_hours: Days of all devices, in hours.
+    """
+
+    tokens: float
+    steps: int
+    days: float
+    device_hours: float
+
+
 class PlanUtilisation(msgspec.Struct, kw_only=True):
     """Use of the peak under one convention.
 
@@ -356,6 +372,7 @@ class Plan(msgspec.Struct, kw_only=True):
         messages: Every collective of a step.
         defaults: What the plan does not state, and what was taken for it.
         notes: What looks like a slip, or limits a figure.
+        training: The whole training, where the plan says how many tokens it has.
         figures: Figures with their formulas; those asked for with `--explain`, all of them in JSON.
         search, free_memory, against, serving: What else was asked for.
         unknown: Everything not known, in one place; collected when the value is made.
@@ -376,6 +393,7 @@ class Plan(msgspec.Struct, kw_only=True):
     messages: list[PlanMessage]
     defaults: list[PlanDefault]
     notes: list[str]
+    training: PlanTraining | None = None
     figures: list[PlanFigure] = []
     search: PlanSearch | None = None
     free_memory: list[PlanSaving] | None = None

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import longpole
 from longpole.costs.flops import flops_per_token
+from longpole.costs.utilisation import training_days
 from longpole.errors import UsageError
 from longpole.pipeline.plan_parts import add_up
 from longpole.report.plan import MEMORY_PARTS, Plan, plan_schema
 from longpole.report.schema import read_schema
 from longpole.report.schema_of import written_type
-from tests.plans import PLAN, plan_of, planned
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.plans import PLAN, TABLES, plan_of, planned, tables, write_plan
 
 SERVING = """\
 [model]
@@ -149,7 +148,7 @@ def test_no_figures_are_computed_that_nobody_asked_for(tmp_path: Path) -> None:
 
 def test_the_document_is_as_its_schema_says(plan: Plan) -> None:
     assert plan_schema() == read_schema("plan")
-    assert msgspec.json.decode(msgspec.json.encode(plan), type=written_type(Plan))
+    assert isinstance(msgspec.json.decode(msgspec.json.encode(plan), type=written_type(Plan)), msgspec.Struct)
 
 
 def test_the_same_plan_is_the_same_document(tmp_path: Path) -> None:
@@ -219,6 +218,40 @@ def test_a_law_that_is_broken_is_told(plan: Plan) -> None:
     plan.step.parts[0].exposed_ns += 1
 
     assert plan.check() == ["the parts of a step do not add up to it"]
+
+
+def test_a_whole_training_takes_as_many_periods_as_it_has_steps(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, changes=[("training.tokens", 1e12)])
+
+    assert plan.training is not None
+    assert plan.step is not None
+    assert plan.training.steps == 3_814_698  # 10^12 over 262,144, rounded up
+    assert plan.training.days == pytest.approx(3_814_698 * plan.step.period_ns / 86_400e9)
+    assert plan.training.device_hours == pytest.approx(plan.training.days * 24 * 16)
+
+
+def test_days_follow_from_mfu_too(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, changes=[("training.tokens", 1e12)])
+    (asked,) = [use for use in plan.utilisation if use.asked]
+
+    days = training_days(
+        tokens=1e12, flops_per_token=asked.flops_per_token, devices=16, peak_flops=989.4e12, mfu=asked.share
+    )
+
+    assert plan.training is not None
+    assert plan.training.days == pytest.approx(days, rel=1e-6)
+
+
+def test_the_library_plans_a_file_and_tables_alike(tmp_path: Path) -> None:
+    path = Path(write_plan(tmp_path))
+
+    of_file = longpole.plan(path, changes={"layout.tp": 8})
+    of_tables = longpole.plan(tables(layout={"tp": 8}))
+
+    assert of_file.step == of_tables.step
+    assert of_file.figures
+    with pytest.raises(UsageError, match=r"^plan: \[layout\] tp: expected"):
+        longpole.plan(TABLES, changes={"layout.tp": 0})
 
 
 def test_planning_leaves_what_was_planned_alone() -> None:

@@ -141,6 +141,7 @@ _TRAINING: Final = (
         "What backward computes again, for all layers or by layer.",
     ),
     PlanKey("training", "flash", "flag", "true", "Attention that never writes its scores to memory."),
+    PlanKey("training", "tokens", "number", "", "Tokens of the whole training, for its days.", 10**18),
     PlanKey("training", "dropout", "flag", "false", "Dropout, whose masks are kept."),
     PlanKey("training", "fused_loss", "flag", "true", "A cross-entropy that keeps no copy of the logits in 32 bits."),
 )

@@ -57,7 +57,7 @@ def read_plan_file(path: str, changes: Sequence[tuple[str, object]] = ()) -> Pla
         InputError: It cannot be read, or is no TOML.
         UsageError: A key is unknown, missing, or holds what it cannot hold; up to eight mistakes are listed.
     """
-    return check_plan(_changed(_decode(_read_text(path), path), changes), path)
+    return check_plan(with_changes(_decode(_read_text(path), path), changes), path)
 
 
 def check_plan(tables: Mapping[str, Any], path: str) -> PlanFile:
@@ -81,8 +81,13 @@ def check_plan(tables: Mapping[str, Any], path: str) -> PlanFile:
     return PlanFile(path, sections)
 
 
-def _changed(tables: Mapping[str, Any], changes: Sequence[tuple[str, object]]) -> Mapping[str, Any]:
-    """Put changes in place of what a file holds; a key that is none is found by the check."""
+def with_changes(tables: Mapping[str, Any], changes: Sequence[tuple[str, object]]) -> Mapping[str, Any]:
+    """Put changes in place of what a plan holds; a key that is none is found by the check.
+
+    Args:
+        tables: As TOML decodes them.
+        changes: (key, value), such as `layout.tp` and 8.
+    """
     changed: dict[str, Any] = {
         name: dict(table) if isinstance(table, dict) else table for name, table in tables.items()
     }

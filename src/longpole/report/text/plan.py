@@ -126,7 +126,13 @@ def _render_step(plan: Plan, style: Style) -> list[str]:
         f"{plan.layout.tokens:,} tokens a step, {step.tokens_per_s:,.0f} a second,"
         f" {step.tokens_per_s_per_device:,.0f} a second and device; {step.known_error}"
     )
-    return lines + _faint(rate, style)
+    lines += _faint(rate, style)
+    whole = plan.training
+    if whole is not None:
+        text = f"{_short(round(whole.tokens))} tokens are {whole.steps:,} steps: {whole.days:,.1f} days"
+        text += f", {whole.device_hours:,.0f} device hours, if nothing interrupts them"
+        lines += wrap(text, style.width, first="  ", rest="    ")
+    return lines
 
 
 def _render_memory(plan: Plan, style: Style) -> list[str]:
