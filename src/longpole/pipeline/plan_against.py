@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.errors import InputError
 from longpole.records.ledger import Unknown
 from longpole.report.plan_asked import PlanAgainst, PlanBeside, PlanBesideCollective
-from longpole.units import format_ns
+from longpole.units import NS_PER_S, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,6 +84,7 @@ def compare(planned: Planned, ours: PlannedStep, report: Report, paths: list[str
     measured = period if isinstance(period, int) else report.ledger.wall_ns
     error = ours.step.period_ns / measured - 1 if measured else Unknown("the run's units take no time")
     objects = _objects(ours.step, report)
+    tokens = _tokens(planned, report)
     peak = report.memory
     stage = ours.memory.stages[ours.memory.worst_stage]
     world = report.run.world_size
@@ -96,6 +97,9 @@ def compare(planned: Planned, ours: PlannedStep, report: Report, paths: list[str
         measured_period_ns=period,
         measured_unit_ns=report.ledger.wall_ns,
         error_share=error,
+        measured_tokens_per_s=tokens * NS_PER_S / max(measured, 1),
+        planned_mfu=_mfu(planned, planned.work.tokens, ours.step.period_ns),
+        measured_mfu=_mfu(planned, tokens, measured),
         objects=objects,
         collectives=_collectives(ours.messages, report, units),
         planned_peak_bytes=stage.peak_bytes - stage.parts_bytes.get("buffers", 0),
@@ -103,6 +107,19 @@ def compare(planned: Planned, ours: PlannedStep, report: Report, paths: list[str
         notes=_notes(planned, report),
         says=_says(ours.step.period_ns, measured, objects),
     )
+
+
+def _tokens(planned: Planned, report: Report) -> int:
+    """Return the tokens of a unit of the run, the plan's where the run does not say."""
+    items = report.unit.items
+    is_told = isinstance(items.per_unit, int) and items.kind in ("token", "tokens")
+    return items.per_unit if is_told and isinstance(items.per_unit, int) else planned.work.tokens
+
+
+def _mfu(planned: Planned, tokens: int, period_ns: int) -> float:
+    """Return the use of the peak under the plan's convention."""
+    peak = planned.cluster.device.peak(planned.work.dtype) * planned.layout.world
+    return tokens * planned.flops_per_token() * NS_PER_S / (max(period_ns, 1) * peak)
 
 
 def _objects(step: PlanStep, report: Report) -> list[PlanBeside]:

@@ -138,6 +138,9 @@ class PlanAgainst(msgspec.Struct, kw_only=True):
         planned_period_ns, measured_period_ns: Of a step; the measured one is the median.
         measured_unit_ns: Mean of the units, which the objects add up to.
         error_share: Planned less measured period, of the measured one.
+        measured_tokens_per_s: Of all devices: the items of the run's units where it says that these are tokens, else the
+            plan's tokens, over the measured period.
+        planned_mfu, measured_mfu: Under the plan's convention.
         objects: They add up to the planned period and to the measured unit.
         collectives: By kind.
         planned_peak_bytes, measured_peak_bytes: What an allocator holds at most, buffers outside of it left out.
@@ -153,6 +156,9 @@ class PlanAgainst(msgspec.Struct, kw_only=True):
     measured_period_ns: int | Unknown
     measured_unit_ns: int
     error_share: float | Unknown
+    measured_tokens_per_s: float
+    planned_mfu: float
+    measured_mfu: float
     objects: list[PlanBeside]
     collectives: list[PlanBesideCollective]
     planned_peak_bytes: int

@@ -69,6 +69,15 @@ def test_a_run_as_planned_is_said_to_be_close(ours: PlannedStep) -> None:
     assert found.notes == []
 
 
+def test_use_of_the_peak_is_compared_under_the_plans_convention(ours: PlannedStep) -> None:
+    period_ms = ours.step.period_ns / 1e6
+
+    found = beside(ours, run(period_ms * 2, 0))
+
+    assert found.measured_mfu == pytest.approx(found.planned_mfu / 2, rel=1e-6)
+    assert found.measured_tokens_per_s == pytest.approx(ours.step.tokens_per_s / 2, rel=1e-6)
+
+
 def test_the_largest_difference_is_named(ours: PlannedStep) -> None:
     period_ms = ours.step.period_ns / 1e6
 

@@ -38,6 +38,8 @@ def render_against(plan: Plan, style: Style) -> list[str]:
     if isinstance(peak, int):
         figures = (format_bytes(against.planned_peak_bytes), format_bytes(peak), "")
         lines.append(_row("allocated at the peak", figures))
+    use = (f"{100 * against.planned_mfu:.1f} %", f"{100 * against.measured_mfu:.1f} %", "")
+    lines.append(_row("MFU", use))
     if against.collectives:
         lines += ["", style.title("ITS COLLECTIVES", "of one device in a step: planned | measured, with waiting")]
         heads = ("operations", "bytes", "time")
