@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -137,7 +138,8 @@ def _readings(best: Evaluation, same: list[Evaluation], found: list[AuditFinding
     if best.level == CUT:
         readings.append("a figure is cut off after its last digit, not rounded")
     if best.apart:
-        readings.append("figures that were measured each by itself are apart by up to 2.5 %")
+        apart = max(abs(math.log(check.residual.value(best.figures))) for check in best.apart)
+        readings.append(f"figures that were measured or counted each by itself may be {100 * apart:.1f} % apart")
     readings = [one for one in readings if "forward pass only" not in one]
     readings += [reading for breach in best.breaches for reading in breach.readings]
     return list(dict.fromkeys(readings))

@@ -172,6 +172,7 @@ FIELDS: Final[dict[str, Field]] = {
                " checkpoint"),
         _field("bytes_param", "amount", "bytes of a parameter", "bytes_per_param bytes_per_parameter"),
         _field("kv_token", "bytes", "KV cache of a token", "kv_bytes_per_token kv_cache_per_token kv_bytes_token"),
+        _field("kv_cache", "bytes", "KV cache", "kv_cache_bytes kv_cache_gb=1e9 kv_gb=1e9 kv_cache_size"),
         _field("memory_rate", "rate", "memory bandwidth", "hbm hbm_bandwidth memory_bandwidth memory_tb_s=1e12"
                " hbm_tb_s=1e12"),
         _field("bubble", "share", "pipeline bubble", "bubble_share bubble_fraction bubble_ratio bubble_pct=0.01"),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # Of the figures in a contradiction, the one that is an outcome is called wrong first.
 _OUTCOMES: Final = (
-    "mfu", "hfu", "efficiency", "speedup", "r_mfu", "busbw", "comm_s", "ideal_step_s", "kv_token",
+    "mfu", "hfu", "efficiency", "speedup", "r_mfu", "busbw", "comm_s", "ideal_step_s", "kv_cache", "kv_token",
     "flops_run", "flops_token", "flops_step", "flops_total", "flops_gpu", "hw_flops_gpu", "ga",
     "tokens_step", "collectives",
     "message", "peak", "cost", "gpu_s",
@@ -53,6 +53,7 @@ _NOT_IMPLIED: Final = _HIDDEN | {"layers", "hidden", "params", "hw_flops_token",
 _EXPONENT: Final = re.compile(r"\d[eE][-+]?\d")
 _REPAIRS: Final = 4
 _FAR: Final = 64.0  # a figure that would have to be so many times another is not what was wrong
+_NARROW: Final = 1.003  # an interval that is not worth printing
 _TOLERANCE: Final = 1e-6
 
 
@@ -137,7 +138,7 @@ def _of_check(check: Check, evaluation: Evaluation) -> AuditFinding:
     factor = stated_value / value if value else math.inf
     if check in evaluation.failed:
         low, high = expected.ends(solution.figures, ROUNDED)
-        between = "" if high / max(low, 1e-300) < 1.001 else f" ({write(target, low)} to {write(target, high)})"
+        between = "" if high / max(low, 1e-300) < _NARROW else f" ({write(target, low)} to {write(target, high)})"
         says = (
             f"{title_of(target)}: {_shown(solution, target)} is stated, {write(target, value, 4)}{between} follows"
             f" from {_others(check, target, solution)}; {_apart(factor)}"
@@ -151,7 +152,7 @@ def _of_check(check: Check, evaluation: Evaluation) -> AuditFinding:
             corrections=_corrections(check.residual, target, solution),
         )
     held = {
-        None: "within 2.5 %, as figures measured each by itself",
+        None: "as close as figures are that were measured or counted each by itself",
         COARSE: "after rounding",
         CUT: "cut off, not rounded",
     }
@@ -196,7 +197,7 @@ def _others(check: Check, target: str, solution: Solution) -> str:
     counted = [
         f"FLOPs counted as {solution.figures[name].text}" if "flops" in name else solution.figures[name].text
         for name in names
-        if name.startswith("counted_")
+        if name.startswith(("counted_", "device_"))
     ]
     return ", ".join([*shown, *counted]) or "the rest"
 

@@ -6,19 +6,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from longpole.costs.claims import relations
+from longpole.costs.claims.algebra import solve
 from longpole.costs.claims.figures import Figure
 from longpole.costs.claims.models import NAME_SHARE, described, described_forms
 from longpole.costs.kv_cache import kv_bytes_per_token
 from longpole.costs.parameters import parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from longpole.costs.claims.algebra import Relation
     from longpole.costs.claims.statement import Statement
 
 DEGREES: Final = ("tp", "pp", "cp")
 _PEAK_SHARE: Final = 0.0005  # 989, 989.4 and 989.5 are all in use for one device
+_BATCH_SHARE: Final = 0.03  # rates and times that a degree is derived from are rounded
 _SPARSE_SHARE: Final = 0.01
 _DTYPES: Final = (
     ("fp8", ("fp8", "mxfp8", "float8", "e4m3", "e5m2")),
@@ -108,14 +108,19 @@ def _add_counted(statement: Statement, figures: dict[str, Figure]) -> None:
             figures["counted_params"] = counted
     model = statement.model or described(figures, statement.model_name)
     known = statement.model is not None or "kv_heads" in figures or "heads" in figures
-    if "kv_token" in figures and model is not None and known:
+    if {"kv_token", "kv_cache"} & figures.keys() and model is not None and known:
         element = figures["element_bytes"].value if "element_bytes" in figures else 2.0
+        if "kv_cache" in figures and not {"gbs", "mbs"} & figures.keys():
+            figures["gbs"] = Figure.exactly(1.0)
+        elif "kv_cache" in figures and "gbs" not in figures:
+            figures["gbs"] = figures["mbs"]
         figures["counted_kv_token"] = Figure.exactly(kv_bytes_per_token(model, element), model.name)
 
 
 def _add_degrees(figures: dict[str, Figure], assumed: list[str]) -> None:
     """Take degrees that are not stated for 1 where others are."""
-    if not {*DEGREES, "dp", "model_parallel"} & figures.keys():
+    divided = {*DEGREES, "dp", "model_parallel"} & figures.keys()
+    if not divided and not ("gpus" in figures and {"mbs", "ga", "batch_per_dp"} & figures.keys()):
         return
     if "model_parallel" in figures:
         if "tp" not in figures and "pp" not in figures:
@@ -140,7 +145,8 @@ def _add_peak(statement: Statement, figures: dict[str, Figure], assumed: list[st
     device = statement.device
     if device is None:
         return
-    dtype = dtype_of(statement) or next((one for one in ("bf16", "fp16") if one in device.peak_flops), "")
+    stated = statement.words.get("dtype", "")
+    dtype = dtype_of(statement) or stated or next((one for one in ("bf16", "fp16") if one in device.peak_flops), "")
     if dtype not in device.peak_flops:
         assumed.append(f"no {dtype or 'dense'} peak of {device.name} is known: figures against it are not checked")
         return
@@ -245,19 +251,19 @@ def _data_parallel(reading: Reading) -> list[Reading]:
 def _unstated_degree(reading: Reading) -> list[Reading]:
     """Read the missing factor of the devices as a degree that is not stated."""
     figures = reading.statement.figures
-    if "gpus" not in figures or not {*DEGREES, "dp"} & figures.keys():
+    if "gpus" not in figures:
         return []
     stated_one = [name for name in ("pp", "cp", "tp") if _is_assumed(reading, name)]
     if not stated_one:
         return []
-    dp = figures["dp"].value if "dp" in figures else _dp_of_batch(figures)
+    dp = figures["dp"].value if "dp" in figures else _dp_of_batch(reading, stated_one)
     if dp is None:
         return []
     product = dp
     for name in DEGREES:
         product *= figures[name].value if name in figures else 1.0
     rest = figures["gpus"].value / product
-    if rest <= 1 or abs(rest - round(rest)) > 1e-9:
+    if round(rest) <= 1 or abs(rest / round(rest) - 1) > _BATCH_SHARE or figures["gpus"].value % round(rest):
         return []
     name = stated_one[0]
     names = " · ".join(one.upper() for one in ("tp", "pp", "cp") if one in stated_one)
@@ -269,10 +275,10 @@ def _is_assumed(reading: Reading, name: str) -> bool:
     return any(name.upper() in note for note in reading.assumed if note.endswith("not stated: taken as 1"))
 
 
-def _dp_of_batch(figures: Mapping[str, Figure]) -> float | None:
-    if not {"gbs", "mbs", "ga"} <= figures.keys():
-        return None
-    return figures["gbs"].value / (figures["mbs"].value * figures["ga"].value)
+def _dp_of_batch(reading: Reading, unstated: list[str]) -> float | None:
+    """Return DP as batch, rate and step time have it, whatever the degrees are that are not stated."""
+    figures = {name: figure for name, figure in reading.statement.figures.items() if name not in unstated}
+    return solve(figures, [*reading.relations, *relations.USUAL]).value("dp")
 
 
 def _other_peak(reading: Reading) -> list[Reading]:

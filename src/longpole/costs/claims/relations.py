@@ -63,6 +63,9 @@ PARAMETERS: Final = _relation("R4", "params = counted_params", "parameters are t
 KEY_VALUE: Final = _relation(
     "R10", "kv_token = counted_kv_token", "the cache of a token is keys and values of every layer", "counted"
 )
+CACHE: Final = _relation(
+    "R10", "kv_cache = kv_token*seq*gbs", "the cache holds every token of every sequence", "counted"
+)
 BACKWARD: Final = _relation(
     "R4", "flops_token = forward_flops_token", "backward is twice forward, so a token costs 3 times its forward pass",
     _PALM, 3.0,
@@ -146,7 +149,7 @@ USUAL: Final[tuple[Relation, ...]] = (
     RATE_OF_DEVICES, TOKENS_IN_ALL, STEPS_TIME, DEVICE_TIME, TRAINING,
     TRAINING_OF_DEVICES, BACKWARD,
     OF_STEP, OF_RUN, FULL_RATE, ACHIEVED, HARDWARE, MFU, HFU, COST, TRAFFIC, ALGORITHM_RATE, BUS_RATE,
-    WEIGHTS, FASTER_STEP, FASTER_RATE, EFFICIENCY,
+    WEIGHTS, CACHE, FASTER_STEP, FASTER_RATE, EFFICIENCY,
     SAME_MODEL, DEVICE_TIME_TOKEN, TIME_TOKEN, TENSOR_PARALLEL, LEAST_TIME,
 )  # fmt: skip
 """All but those whose form depends on how the statement is read (`DEVICES`, `AGGREGATE`)."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from longpole.costs.claims.fields import Kind
 
 _PREFIX: Final = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_SPELLED: Final = {"peta": "P", "tera": "T", "giga": "G", "exa": "E"}
 _COUNT_WORDS: Final = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "mn": 1e6, "bn": 1e9}
 _TIMES: Final = {
     "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0,
@@ -25,7 +26,9 @@ _OF_DEVICE: Final = re.compile(
     re.IGNORECASE,
 )
 _PER: Final = re.compile(r"(?:/|\bper\b)\s*(ms|sec|seconds?|s|min|minutes?|hours?|h|days?|d)\b", re.IGNORECASE)
-_FLOPS: Final = re.compile(r"(?P<prefix>[kKMGTPE]?)(?:[Ff][Ll][Oo][Pp]s?S?|[Ff]lop|OPS|ops|F(?=$|[\s/]))")
+_FLOPS: Final = re.compile(
+    r"(?P<prefix>[kKMGTPE]|[Pp]eta|[Tt]era|[Gg]iga|[Ee]xa|)(?:[Ff][Ll][Oo][Pp]s?S?|[Ff]lop|OPS|ops|F(?=$|[\s/]))"
+)
 _BYTES: Final = re.compile(r"(?P<prefix>[kKMGTP]?)(?P<binary>i?)(?P<unit>[Bb]its?|[Bb]ytes?|[Bb]ps|[Bb])(?P<rest>.*)")
 _BINARY: Final = {"": 1.0, "k": 2.0**10, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40, "P": 2.0**50}
 _IGNORED: Final = re.compile(r"[\w .,()/·×-]*")  # nouns behind a count: "GPUs", "H800 hours"
@@ -137,7 +140,11 @@ def _flops(prefix: str, text: str, bare: float) -> Unit | None:
     if match is None or prefix not in _PREFIX:
         return None
     del bare
-    return Unit(_PREFIX[prefix] * _PREFIX[match["prefix"]], of_device=bool(_OF_DEVICE.search(text)))
+    of_day = 86400.0 if "day" in text.lower() else 1.0  # petaflop/s-days, as GPT-3's paper counts
+    return Unit(
+        of_day * _PREFIX[prefix] * _PREFIX[_SPELLED.get(match["prefix"].lower(), match["prefix"])],
+        of_device=bool(_OF_DEVICE.search(text)),
+    )
 
 
 def _bytes(prefix: str, text: str, bare: float) -> Unit | None:

@@ -115,7 +115,7 @@ def _finding(finding: AuditFinding, style: Style, *, told: bool) -> list[str]:
 def _correction(one: AuditCorrection) -> str:
     low, high = one.low, one.high
     between = ""
-    if low is not None and high is not None and high > low * 1.001:
+    if low is not None and high is not None and high > low * 1.003:
         between = f", between {write(one.field, low)} and {write(one.field, high)}"
     return escape(f"{one.what} {write(one.field, one.value, 4)}{between}")
 
