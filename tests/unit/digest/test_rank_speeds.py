@@ -81,6 +81,13 @@ def test_items_that_the_program_counts_make_unequal_work_comparable() -> None:
     assert found.basis == "items"
 
 
+def test_one_odd_unit_makes_a_slow_rank_no_faster() -> None:
+    run = digests(extra={1: 400}, steps=8)
+    real_units(run[1].rows[0].units)[3].ledger.device.compute_ns = 100_000
+
+    assert [rank.speed for rank in rank_speeds(run, Settings()).ranks] == [1.0, pytest.approx(0.6), 1.0]
+
+
 def test_what_the_units_do_not_agree_on_counts_as_equal() -> None:
     assert RankSpeed(rank=0, measured=0.97, low=0.9, high=1.04).speed == 1.0
     assert RankSpeed(rank=0, measured=0.97, low=0.95, high=0.98).speed == 0.97

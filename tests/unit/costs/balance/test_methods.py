@@ -6,7 +6,7 @@ from itertools import product
 from math import fsum
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from longpole.costs.balance.batch import Batch, Parts, in_blocks, in_rotation, in_turn
@@ -132,6 +132,41 @@ def test_one_more_sequence_lowers_no_bound(costs: list[float], ranks: int) -> No
     speeds = [1.0] * ranks
 
     assert lower_bound(Batch([*costs, 7.0], speeds)) >= lower_bound(Batch(costs, speeds)) * (1 - 1e-12)
+
+
+def single_exchanges(batch: Batch, parts: Parts, last: int) -> list[float]:
+    """Return when the later of the two ranks is done, of every move and swap between the last rank and another."""
+    found = []
+    for other in (rank for rank in range(batch.ranks) if rank != last):
+        counts_allow = len(parts[last]) > batch.least_count and len(parts[other]) < batch.most_count
+        for goes in parts[last]:
+            for comes in [*([None] if counts_allow else []), *parts[other]]:
+                less = batch.costs[goes] - (0.0 if comes is None else batch.costs[comes])
+                loads = batch.loads(parts)
+                found.append(max(loads[last] - less / batch.speeds[last], loads[other] + less / batch.speeds[other]))
+    return found
+
+
+@FEW
+@given(BATCHES)
+def test_exchange_ends_where_no_single_exchange_with_the_last_rank_helps(batch: Batch) -> None:
+    parts = exchange(batch, in_blocks(batch) if batch.equal_counts else longest_first(batch), 0.0)
+    loads = batch.loads(parts)
+    last = loads.index(max(loads))
+
+    assert min(single_exchanges(batch, parts, last), default=loads[last]) >= loads[last] * (1 - 1e-9)
+
+
+@given(st.lists(st.integers(1, 99).map(float), min_size=4, max_size=12))
+def test_two_ranks_make_the_best_exchange_first(costs: list[float]) -> None:
+    """`enough` is set so that the first step ends the search."""
+    batch = Batch(costs, [1.0, 0.7])
+    start = in_blocks(batch)
+    loads = batch.loads(start)
+    best = min(single_exchanges(batch, start, loads.index(max(loads))))
+    assume(best < max(loads))
+
+    assert batch.longest_load(exchange(batch, start, best)) == pytest.approx(best)
 
 
 def test_the_worst_case_of_the_greedy_method_is_mended_by_exchange_or_differencing() -> None:
