@@ -121,9 +121,11 @@ def fit_calibration(
     held_out_error: float | Unanswered = Unanswered(
         f"{len(held_out)} steps are too few to test a fit by", ("more measured steps",)
     )
+    begins = fit.begins()
     if len(held_out) >= LEAST_HELD_OUT:
-        held_out_error = fit.error_share(held_out, fit.best(seen))
-    found = fit.best(measured)
+        begins = (fit.best(seen, begins),)
+        held_out_error = fit.error_share(held_out, begins[0])
+    found = fit.best(measured, begins)
     return FittedCalibration(
         calibration=found,
         steps=len(measured),
@@ -142,13 +144,16 @@ class _Fit:
     ) -> None:
         self._costs, self._software, self._free, self._start = costs, software, free, start
 
-    def best(self, measured: Sequence[MeasuredStep]) -> Calibration:
-        """Return the better end of two searches, one of which begins with a slow host."""
+    def begins(self) -> tuple[Calibration, ...]:
+        """Return where searches begin: at the constants that are given, and with a slow host."""
+        slow_host: dict[str, Any] = {name: value for name, value in _SLOW_HOST.items() if name in self._free}
+        return tuple(dict.fromkeys((self._start, replace(self._start, **slow_host))))
+
+    def best(self, measured: Sequence[MeasuredStep], begins: Sequence[Calibration]) -> Calibration:
+        """Return the best end of the searches that begin at these constants."""
         from scipy.optimize import least_squares
 
         prior = self._places(self._start)
-        slow_host: dict[str, Any] = {name: value for name, value in _SLOW_HOST.items() if name in self._free}
-        slow = replace(self._start, **slow_host)
 
         def residuals(places: Sequence[float]) -> list[float]:
             calibration = self._at(places)
@@ -165,7 +170,7 @@ class _Fit:
                 diff_step=_STEP,
                 max_nfev=_ROUNDS,
             )
-            for begin in dict.fromkeys((self._start, slow))
+            for begin in begins
         ]
         found = self._at(min(ends, key=lambda end: end.cost).x)
         return replace(found, source=f"fitted to {len(measured)} steps")
