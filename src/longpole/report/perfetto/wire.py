@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _VARINT: Final = 0
 _FIXED64: Final = 1
 _LENGTH: Final = 2
+_SMALL: Final = tuple(bytes((value,)) for value in range(0x80))
 _CHUNK: Final = 1 << 15  # rows that are scattered at once: an index of eight bytes for each byte written
 
 
@@ -31,6 +32,8 @@ def varint(value: int) -> bytes:
     >>> varint(300)
     b'\xac\x02'
     """
+    if 0 <= value <= 0x7F:
+        return _SMALL[value]
     value &= (1 << 64) - 1
     groups = bytearray()
     while value > 0x7F:

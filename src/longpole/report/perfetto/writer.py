@@ -43,6 +43,7 @@ _EXPLICIT, _NEVER = 3, 2
 _COUNTER_UNIT, _SHARED_AXIS, _TIME_NS = 3, 7, 1
 
 _ON_SEQUENCE: Final = number(_SEQUENCE, 1)
+_KINDS: Final = {kind: number(_TYPE, kind) for kind in (_BEGIN, _END, _INSTANT, _COUNTER)}
 _WITH_STATE: Final = _ON_SEQUENCE + number(_FLAGS, _NEEDS_STATE)
 
 
@@ -78,7 +79,8 @@ class TraceWriter:
         self._shift_ns = shift_ns
         self._names: dict[str, int] = {}
         self._categories = {name: place for place, name in enumerate(categories, 1)}
-        self._tracks = 0
+        self._said: dict[tuple[object, ...], bytes] = {}
+        self._track_fields = [b""]  # number 0 is no track
         entries = [
             message(_CATEGORIES, number(_IID, code), text(_ENTRY_NAME, name)) for name, code in self._categories.items()
         ]
@@ -96,8 +98,9 @@ class TraceWriter:
             about: What a viewer says of it when asked.
             counts_ns_beside: For a counter of nanoseconds: a key that counters on one scale have in common.
         """
-        self._tracks += 1
-        fields = [number(_UUID, self._tracks), text(_TRACK_NAME, escape(name))]
+        track = len(self._track_fields)
+        self._track_fields.append(number(_TRACK, track))
+        fields = [number(_UUID, track), text(_TRACK_NAME, escape(name))]
         fields += [number(_PARENT, parent)] if parent else []
         fields += [number(_ORDERING, _EXPLICIT), number(_ORDER, order), number(_MERGE, _NEVER)]
         fields += [text(_ABOUT, escape(about))] if about else []
@@ -105,7 +108,7 @@ class TraceWriter:
             axis = number(_COUNTER_UNIT, _TIME_NS) + text(_SHARED_AXIS, counts_ns_beside)
             fields.append(message(_OF_COUNTER, axis))
         self._packet(_ON_SEQUENCE, message(_DESCRIPTOR, *fields))
-        return self._tracks
+        return track
 
     def codes_of(self, names: Sequence[str]) -> Ints:
         """Return a code for each name, and write the names that are new: `[N]` int64."""
@@ -164,15 +167,19 @@ class TraceWriter:
             flows: Number of the arrow that ends here and of the one that begins here, 0 for none.
         """
         arrives, leaves = flows
-        fields = [number(_CATEGORY_IID, self._categories[category]), *self._named(name, notes)]
-        fields += [fixed64(_FLOW, leaves)] if leaves else []
-        fields += [fixed64(_LAST_FLOW, arrives)] if arrives else []
-        self._event(track, _BEGIN, times_ns[0], *fields)
-        self._event(track, _END, times_ns[1])
+        key = (name, category, tuple(notes.items()))
+        said = self._said.get(key)
+        if said is None:
+            fields = number(_CATEGORY_IID, self._categories[category]), *self._named(name, notes)
+            said = self._said[key] = b"".join(fields)
+        arrows = fixed64(_FLOW, leaves) if leaves else b""
+        arrows += fixed64(_LAST_FLOW, arrives) if arrives else b""
+        self._event(track, _BEGIN, times_ns[0], said + arrows)
+        self._event(track, _END, times_ns[1], b"")
 
     def add_instant(self, track: int, time_ns: int, name: str, notes: Mapping[str, int | str]) -> None:
         """Write a mark without a length."""
-        self._event(track, _INSTANT, time_ns, *self._named(name, notes))
+        self._event(track, _INSTANT, time_ns, b"".join(self._named(name, notes)))
 
     def add_count(self, track: int, time_ns: int, value: int) -> None:
         """Write what a counter shows from a time on."""
@@ -181,10 +188,10 @@ class TraceWriter:
     def _named(self, name: str, notes: Mapping[str, int | str]) -> list[bytes]:
         return [number(_NAME_IID, int(self.codes_of([name])[0])), *(_note(key, value) for key, value in notes.items())]
 
-    def _event(self, track: int, kind: int, time_ns: int, *fields: bytes) -> None:
+    def _event(self, track: int, kind: int, time_ns: int, fields: bytes) -> None:
         time_ns += self._shift_ns
         self._check_time(time_ns)
-        event = message(_TRACK_EVENT, number(_TYPE, kind), *fields, number(_TRACK, track))
+        event = message(_TRACK_EVENT, _KINDS[kind], fields, self._track_fields[track])
         self._packet(number(_TIMESTAMP, time_ns), _WITH_STATE, event)
 
     def _check_time(self, time_ns: int) -> None:
