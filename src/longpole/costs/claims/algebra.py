@@ -8,7 +8,8 @@ Each stated figure stands in it once, so the ends of its range follow from the e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from longpole.costs.claims.figures import LEVELS
@@ -148,7 +149,22 @@ class Check:
         return tuple(self.residual.powers)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class _Structure:
+    """What follows from which figures, whatever their values are.
+
+    Attributes:
+        known: Every known figure as a product over stated ones.
+        through: Of each, the relations that it was derived through.
+        residuals: Of every relation that nothing was derived from, what has to be 1.
+    """
+
+    known: Mapping[str, Term]
+    through: Mapping[str, tuple[Relation, ...]]
+    residuals: tuple[tuple[Relation, Term], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Solution:
     """What follows from stated figures.
 
@@ -160,9 +176,9 @@ class Solution:
     """
 
     figures: Mapping[str, Figure]
-    known: dict[str, Term] = field(default_factory=dict)
-    through: dict[str, tuple[Relation, ...]] = field(default_factory=dict)
-    checks: list[Check] = field(default_factory=list)
+    known: Mapping[str, Term]
+    through: Mapping[str, tuple[Relation, ...]]
+    checks: tuple[Check, ...]
 
     def value(self, name: str) -> float | None:
         """Return a known figure, None for one that is not."""
@@ -182,47 +198,50 @@ def solve(figures: Mapping[str, Figure], relations: Iterable[Relation]) -> Solut
         figures: What is stated.
         relations: In the order in which they may derive something.
     """
-    solution = Solution(figures, {name: Term(1.0, {name: 1.0}) for name in figures})
-    solution.through = dict.fromkeys(figures, ())
+    structure = _structure(tuple(figures), tuple(relations))
+    checks = tuple(Check(relation, residual, level_of(residual, figures)) for relation, residual in structure.residuals)
+    return Solution(figures, structure.known, structure.through, checks)
+
+
+@lru_cache(maxsize=4096)
+def _structure(names: tuple[str, ...], relations: tuple[Relation, ...]) -> _Structure:
+    """Derive every figure that can be; rows of one table have one structure."""
+    known = {name: Term(1.0, {name: 1.0}) for name in names}
+    through: dict[str, tuple[Relation, ...]] = dict.fromkeys(names, ())
     left = list(relations)
     while True:
-        deriving = next((one for one in left if _missing(one, solution) is not None), None)
+        deriving = next(((one, name) for one in left if (name := _missing(one, known)) is not None), None)
         if deriving is None:
             break
-        left.remove(deriving)
-        _derive(deriving, solution)
-    for relation in left:
-        if all(name in solution.known for name in relation.fields):
-            residual = residual_of(relation, solution)
-            if residual.powers:
-                solution.checks.append(Check(relation, residual, level_of(residual, figures)))
-    return solution
+        relation, name = deriving
+        left.remove(relation)
+        known[name] = _derived(relation, name, known)
+        others = (step for other in relation.fields if other != name for step in through[other])
+        through[name] = tuple(dict.fromkeys((*others, relation)))
+    found = ((relation, _residual(relation, known)) for relation in left if all(n in known for n in relation.fields))
+    return _Structure(known, through, tuple((relation, term) for relation, term in found if term.powers))
 
 
-def _missing(relation: Relation, solution: Solution) -> str | None:
-    missing = [name for name in dict.fromkeys(relation.fields) if name not in solution.known]
-    return missing[0] if len(missing) == 1 else None
+def _missing(relation: Relation, known: Mapping[str, Term]) -> str | None:
+    """Return the one figure of a relation that is not known; None where there is none, or another one."""
+    missing = {name for name in relation.fields if name not in known}
+    return missing.pop() if len(missing) == 1 else None
 
 
-def _derive(relation: Relation, solution: Solution) -> None:
-    name = _missing(relation, solution)
-    assert name is not None
+def _derived(relation: Relation, name: str, known: Mapping[str, Term]) -> Term:
     exponents = relation.exponents()
     power = exponents.pop(name)
     term = Term(1.0 / relation.constant, {})
-    through: dict[Relation, None] = {}
     for other, exponent in exponents.items():
-        term = term.times(solution.known[other], exponent)
-        through.update(dict.fromkeys(solution.through[other]))
-    solution.known[name] = Term(1.0, {}).times(term, -1.0 / power)
-    solution.through[name] = (*through, relation)
+        term = term.times(known[other], exponent)
+    return Term(1.0, {}).times(term, -1.0 / power)
 
 
-def residual_of(relation: Relation, solution: Solution) -> Term:
+def _residual(relation: Relation, known: Mapping[str, Term]) -> Term:
     """Return target / (constant · over / under) over stated figures."""
     term = Term(1.0 / relation.constant, {})
     for name, exponent in relation.exponents().items():
-        term = term.times(solution.known[name], exponent)
+        term = term.times(known[name], exponent)
     return term
 
 

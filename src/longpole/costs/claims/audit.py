@@ -152,7 +152,7 @@ def _decides(target: str, same: list[Evaluation], best: Evaluation) -> bool:
     used = any(
         relation.target == target for check in best.solution.checks for relation in relations_of(check, best.solution)
     )
-    return used and any(one.bad > best.bad for one in same)
+    return used and any((one.bad, len(one.apart)) > (best.bad, len(best.apart)) for one in same)
 
 
 def _verdict(best: Evaluation, found: list[AuditFinding], readings: list[str], left_out: list[str]) -> Verdict:

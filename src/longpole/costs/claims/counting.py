@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 MODEL, DEVICE = "flops_token", "hw_flops_token"
 _ORDER: Final = ("mcore", "palm", "6n", "titan", "korthikanti", "maxtext", "maxtext_2024")
 _HARDWARE: Final = ("sc21_hw", "selective_hw", "palm_hw")
-# What parameters alone leave open, as a share of 6N: attention above (s / 6h, half of it if causal), an embedding that
-# is not counted below.
-_ATTENTION_MOST: Final = 0.35
-_EMBEDDING_MOST: Final = 0.15
+# What parameters alone leave open, as a share of 6N: attention above it (s / 6h, half of that if causal), an embedding
+# that is not counted below it (V h / N). The width follows from N = 12 L h^2 and a usual ratio of width to depth.
+_USUAL_SEQUENCE: Final = 4096  # where none is stated
+_VOCABULARY: Final = 128_000  # the largest that is usual
+_EMBEDDING_MOST: Final = 0.2
+_ATTENTION_MOST: Final = 20.0
 _OPEN_COST: Final = 2
 _WIDTH_TO_DEPTH: Final = 100.0  # hidden size by layers; models lie between 40 and 200
 _WIDTH_DOUBT: Final = 0.6
@@ -182,13 +184,14 @@ def _open(statement: Statement, model: Architecture | None, sequence: int | None
     else:
         assert name is not None
         parameters = statement.figures[name]
-    most = _ATTENTION_MOST
-    if sequence is not None:
-        width = (_WIDTH_TO_DEPTH * parameters.value / 12.0) ** (1 / 3) * _WIDTH_DOUBT
-        most = min(max(sequence / (6.0 * width), 0.0), 20.0)
-    low = tuple(6.0 * end * (1 - _EMBEDDING_MOST) for end in parameters.low)
+    width = (_WIDTH_TO_DEPTH * parameters.value / 12.0) ** (1 / 3)
+    known = sequence is not None
+    most = min((sequence or _USUAL_SEQUENCE) / (6.0 * width * (_WIDTH_DOUBT if known else 1.0)), _ATTENTION_MOST)
+    least = min(_VOCABULARY * width / parameters.value, _EMBEDDING_MOST)
+    low = tuple(6.0 * end * (1 - least) for end in parameters.low)
     high = tuple(6.0 * end * (1 + most) for end in parameters.high)
-    figure = Figure(f"6N, {-100 * _EMBEDDING_MOST:.0f} % to +{100 * most:.0f} %", 6.0 * parameters.value, low, high)  # type: ignore[arg-type]
+    text = f"6N, -{100 * least:.0f} % to +{100 * most:.0f} %"
+    figure = Figure(text, 6.0 * parameters.value, low, high)  # type: ignore[arg-type]
     says = "6N, give or take attention and an embedding that is not counted, whose dimensions are not stated"
     return _given("6n (attention open)", says, figure, MODEL, cost=_OPEN_COST)
 
