@@ -77,7 +77,7 @@ def _write_csv(report: Report, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        _refuse("--csv", folder, error)
+        refuse("--csv", folder, error)
     for name, text in render_csv(report).items():
         write_file("--csv", folder / name, text.encode())
 
@@ -102,7 +102,7 @@ def write_file(option: str, path: Path, data: bytes) -> None:
     try:
         path.write_bytes(data)
     except OSError as error:
-        _refuse(option, path, error)
+        refuse(option, path, error)
 
 
 def check_file(option: str, path: Path) -> None:
@@ -132,7 +132,8 @@ def _check_folder(option: str, path: Path) -> None:
         raise UsageError(msg)
 
 
-def _refuse(option: str, path: Path, error: OSError) -> NoReturn:
+def refuse(option: str, path: Path, error: OSError) -> NoReturn:
+    """Say that what an option names cannot be written."""
     msg = f"{option} {path}: cannot be written: {error.strerror or error}; name another place"
     raise UsageError(msg) from None
 

@@ -14,6 +14,7 @@ from longpole.cli.reading_options import reading_options
 from longpole.cli.records import RecordOutput
 from longpole.cli.terminal import COLORS
 from longpole.cli.values import parse_choice
+from longpole.cli.viewer_trace import ViewerTrace
 
 EXAMPLES: Final = """\b
 Examples:
@@ -22,6 +23,7 @@ Examples:
   longpole report traces/ --units 3..7 --json report.json
   longpole report rank0.json.gz rank1.json.gz --csv tables/
   longpole report operations.parquet
+  longpole report traces/ --perfetto run.pftrace.gz
   longpole report traces/ --record before.json --items 16384:token
   longpole report 'runs/*/rank*.json' --job 2 --json - | jq .headline"""
 
@@ -32,6 +34,7 @@ def report(
     json: option.JsonFile = None,
     html: option.HtmlFile = None,
     csv: option.CsvFolder = None,
+    perfetto: option.PerfettoFile = None,
     record: option.RecordFile = None,
     items: option.Items = None,
     label: option.Label = None,
@@ -63,6 +66,7 @@ def report(
     if page is not None:
         check_file("--html", page)
     kept = RecordOutput.of_options(record, items, label)
+    viewed = ViewerTrace.of_option(perfetto)
     options = reading_options(
         step=step,
         units=units,
@@ -78,12 +82,16 @@ def report(
     )
     of_traces = {"--html": html, "--csv": csv, "--step": step, "--units": units, "--unit": unit, "--rank": rank}
     of_traces |= {"--rules": rules, "--job": job, "--record": record, "--collective-record": collective_record}
+    of_traces |= {"--perfetto": perfetto}
     if report_on_tables(paths, DocumentOutput(json_file=json, quiet=quiet, color=color), settings, of_traces):
         return
     from longpole.pipeline.report import report_on
 
     with Progress(wanted=not quiet) as progress:
         run, document = report_on(paths, options, progress.update)
+    if viewed is not None:
+        with Progress(wanted=not quiet, counted=True) as reading:
+            viewed.write(paths, options, run, document, reading.update)
         if page is not None:
             from longpole.pipeline.page import make_page
 

@@ -23,6 +23,12 @@ HtmlFile: TypeAlias = Annotated[
 CsvFolder: TypeAlias = Annotated[
     str | None, typer.Option("--csv", metavar="DIR", help="Write the report's tables as CSV files into a folder.")
 ]
+PerfettoFile: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--perfetto", metavar="FILE", help="Write all ranks, the path and the ledger for the viewer at ui.perfetto.dev."
+    ),
+]
 RecordFile: TypeAlias = Annotated[
     str | None,
     typer.Option("--record", metavar="FILE", help="Write a run record, which verify and the journal compare."),

@@ -220,8 +220,7 @@ def _of_lane(spans: Spans, lane: int) -> Spans:
 
 
 def _label(lane: Lane, part: int) -> str:
-    kind = "" if lane.kind == STREAM else "thread "
-    return f"{kind}{lane.label} ({part + 1})" if part else f"{kind}{lane.label}"
+    return f"{lane.label} ({part + 1})" if part else lane.label
 
 
 def _is_counted(unit: UnitEntry) -> bool:
