@@ -32,6 +32,7 @@ USUAL_KEYS: Final = ("length", "lengths", "tokens", "num_tokens", "n_tokens", "s
 _HINT: Final = "One whole number of tokens for each sequence: as text, JSON, JSON Lines, CSV or .npy"
 _BYTES_MAX: Final = 512 << 20
 _LARGEST: Final = 1 << 40  # tokens of one sequence: beyond, it is something else
+_DIGITS_MAX: Final = 30
 _LISTED: Final = 8
 _NUMPY_MAGIC: Final = b"\x93NUMPY"
 _COMMENT: Final = re.compile(r"#.*")
@@ -115,7 +116,7 @@ def _from_numpy(data: bytes, path: str) -> Iterator[tuple[str, Any]]:
 
     try:
         array = np.load(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
+    except (ValueError, EOFError, OSError, MemoryError, OverflowError, TypeError) as error:
         raise InputError.at(path, None, f"is no NumPy array that can be read: {error}", _HINT) from None
     if array.ndim != 1 or array.dtype.kind not in "iu":
         found = f"expected a NumPy array of whole numbers with one axis, found {array.dtype} of shape {array.shape}"
@@ -151,7 +152,11 @@ def _is_headless_table(lines: Sequence[str]) -> bool:
 def _from_numbers(lines: Sequence[str]) -> Iterator[tuple[str, Any]]:
     for number, line in enumerate(lines, 1):
         for word in filter(None, _SEPARATOR.split(_COMMENT.sub("", line))):
-            yield f"line {number}", int(word) if _NUMBER.fullmatch(word) and len(word) <= 30 else word
+            yield f"line {number}", int(word) if _is_number(word) else word
+
+
+def _is_number(word: str) -> bool:
+    return len(word) <= _DIGITS_MAX and _NUMBER.fullmatch(word) is not None
 
 
 def _from_array(text: str, path: str, key: str | None) -> Iterator[tuple[str, Any]]:
@@ -184,13 +189,22 @@ def _from_json_lines(lines: Sequence[str], path: str, key: str | None) -> Iterat
 
 
 def _from_csv(lines: Sequence[str], path: str, key: str | None) -> Iterator[tuple[str, Any]]:
-    rows = csv.reader(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
-    header = [cell.strip() for cell in next(rows, [])]
-    chosen = _choose_key(path, dict.fromkeys(header), key)
-    at = header.index(chosen)
-    for row in rows:
-        text = row[at].strip() if at < len(row) else ""
-        yield f"line {rows.line_num}", int(text) if _NUMBER.fullmatch(text) and len(text) <= 30 else text
+    kept = [
+        (number, line) for number, line in enumerate(lines, 1) if line.strip() and not line.lstrip().startswith("#")
+    ]
+    rows = csv.reader(line for _, line in kept)
+    at: int | None = None
+    try:
+        for row in rows:
+            if at is None:
+                header = [cell.strip() for cell in row]
+                at = header.index(_choose_key(path, dict.fromkeys(header), key))
+                continue
+            text = row[at].strip() if at < len(row) else ""
+            yield f"line {kept[rows.line_num - 1][0]}", int(text) if _is_number(text) else text
+    except csv.Error as error:
+        where = f"{path}, line {kept[rows.line_num - 1][0]}"
+        raise InputError.at(where, None, f"is no CSV: {error}", _HINT) from None
 
 
 def _choose_key(where: str, keys: dict[str, Any], key: str | None) -> str:
