@@ -51,6 +51,15 @@ $(STAMP): requirements/lock.txt pyproject.toml
 torch: setup  ## Install PyTorch for the tests that run it; they skip without
 	$(BIN)/python -m pip install $(PIP_FLAGS) $(TORCH_FLAGS) -r requirements/torch.txt
 
+.PHONY: browser
+browser: setup  ## Install Playwright, and Debian's Chromium where it is missing and can be; tests of the page skip without
+	@$(BIN)/python -m pip install $(PIP_FLAGS) -r requirements/browser.txt \
+		|| echo "browser: Playwright could not be installed; the tests of the page skip" >&2
+	@if ! command -v chromium >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+		{ timeout 120 apt-get update -qq; timeout 240 apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 \
+			|| echo "browser: Chromium could not be installed; the tests of the page skip" >&2; \
+	fi
+
 .PHONY: demo
 demo: setup  ## Report on the example traces
 	$(BIN)/longpole report examples/loader-bound
@@ -65,11 +74,11 @@ check: setup  ## Format, lint, types, import rule and repository checks; no test
 	$(BIN)/python -m tools.run_checks
 
 .PHONY: test
-test: check  ## Everything of `check`, then all tests but the slow ones
+test: check browser  ## Everything of `check`, then all tests but the slow ones
 	$(BIN)/pytest -m "not slow" --numprocesses 2 --dist worksteal --durations=10
 
 .PHONY: test-all
-test-all: check  ## Everything of `check`, then all tests
+test-all: check browser  ## Everything of `check`, then all tests
 	$(BIN)/pytest --numprocesses 2 --dist worksteal --durations=25
 
 .PHONY: coverage

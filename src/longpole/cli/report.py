@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 from longpole.cli import report_options as option
 from longpole.cli.documents import DocumentOutput
 from longpole.cli.operations import report_on_tables
-from longpole.cli.outputs import Outputs, check_file, refuse_traces, write_file
+from longpole.cli.outputs import Outputs
+from longpole.cli.page_output import PageOutput
 from longpole.cli.progress import Progress
 from longpole.cli.reading_options import reading_options
 from longpole.cli.records import RecordOutput
@@ -62,9 +62,7 @@ def report(
         color=parse_choice("--color", color, COLORS),
     )
     outputs.check()
-    page = Path(html) if html is not None else None
-    if page is not None:
-        check_file("--html", page)
+    page = PageOutput.of_option(html)
     kept = RecordOutput.of_options(record, items, label)
     viewed = ViewerTrace.of_option(perfetto)
     options = reading_options(
@@ -92,11 +90,8 @@ def report(
     if viewed is not None:
         with Progress(wanted=not quiet, counted=True) as reading:
             viewed.write(paths, options, run, document, reading.update)
-        if page is not None:
-            from longpole.pipeline.page import make_page
-
-            refuse_traces("--html", page, document)
-            write_file("--html", page, make_page(paths, options, run, document, progress.update))
+    with Progress(wanted=not quiet, counted=True) as reading:
+        page.write(paths, options, run, document, reading.update)
     if kept is not None:
         kept.write(run, document, options)
     outputs.write(document)

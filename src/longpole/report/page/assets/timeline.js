@@ -13,7 +13,7 @@
   const PAD = 3, LANE_GAP = 5, RANK_GAP = 10, AXIS = 24;
   const HEIGHTS = { thread: 11, stream: 18, idle: 12 };
 
-  const bytesOf = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const bytesOf = (text) => { const raw = atob(text), b = new Uint8Array(raw.length); for (let i = 0; i < raw.length; i++) b[i] = raw.charCodeAt(i); return b; };
   const column = (text, Kind) => { const b = bytesOf(text); return new Kind(b.buffer, 0, b.length / Kind.BYTES_PER_ELEMENT); };
   const unpacked = new Map();
   const unpack = (place) => {

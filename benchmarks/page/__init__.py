@@ -1,0 +1,1 @@
+"""How fast the page paints and pans, in a real browser."""
