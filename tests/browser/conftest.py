@@ -59,7 +59,7 @@ def open_page(browser: Any, make_pages: Callable[..., tuple[Path, Report]]) -> I
         tab, complaints = made.new_page(), []
         tab.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
         tab.on("pageerror", lambda error: complaints.append(str(error)))
-        tab.on("dialog", lambda dialog: (complaints.append("a dialog opened"), dialog.dismiss()))
+        tab.on("dialog", lambda dialog: _dismiss(dialog, complaints))
         tab.on(
             "request",
             lambda request: None if request.url.startswith(("file:", "data:")) else complaints.append(request.url),
@@ -74,3 +74,8 @@ def open_page(browser: Any, make_pages: Callable[..., tuple[Path, Report]]) -> I
 
 def _is_own(url: str) -> bool:
     return url.startswith(("file:", "data:"))
+
+
+def _dismiss(dialog: Any, complaints: list[str]) -> None:
+    complaints.append(f"a dialog opened: {dialog.message}")
+    dialog.dismiss()

@@ -1,0 +1,113 @@
+"""The page as a document: one file, bounded in size, and nothing in it that a browser would fetch or run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from base64 import b64encode
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from longpole.pipeline.drawing import DrawOptions, draw_run
+from longpole.pipeline.reading import ReportOptions
+from longpole.pipeline.report import report_on
+from longpole.records.ledger import Unknown
+from longpole.report.drawing import Drawing
+from longpole.report.page.markup import text
+from longpole.report.page.page import render_page
+from longpole.report.page.timeline import timeline_data
+
+if TYPE_CHECKING:
+    from longpole.report.document import Report
+
+EXAMPLE = str(Path(__file__).resolve().parents[4] / "examples" / "ddp-gloo-4ranks")
+
+
+@pytest.fixture(scope="module")
+def made() -> tuple[Report, Drawing]:
+    options = ReportOptions(use_cache=False, processes=1)
+    run, report = report_on([EXAMPLE], options)
+    return report, draw_run([EXAMPLE], options, run, report)
+
+
+def test_the_page_is_within_its_size(made: tuple[Report, Drawing]) -> None:
+    spans = sum(len(unit.spans) for unit in made[1].units)
+
+    assert len(render_page(*made)) <= 2_500_000 + 60 * spans
+
+
+def test_the_page_names_nothing_to_fetch_and_runs_only_what_its_policy_names(made: tuple[Report, Drawing]) -> None:
+    page = render_page(*made).decode()
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
+
+    assert policy is not None
+    assert "unsafe" not in policy[1]
+    assert not re.findall(r'(?:src|href)="(?!#|data:)[^"]*"', page)
+    assert " on" + "click=" not in page
+    for element, content in re.findall(r"<(script|style)>(.*?)</\1>", page, re.DOTALL):
+        digest = b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy[1], element
+
+
+def test_the_timelines_data_cannot_end_its_element(made: tuple[Report, Drawing]) -> None:
+    drawing = Drawing(made[1].lanes, ["</script><script>alert(1)</script>", *made[1].names], made[1].units, {}, [])
+    data = timeline_data(drawing)
+
+    assert not set("<>&") & set(data)
+    assert json.loads(data)["names"][0] == "</script><script>alert(1)</script>"
+
+
+def test_a_text_keeps_its_beginning_and_its_end() -> None:
+    assert text("a" * 4000 + "end", 400).endswith("end")
+    assert len(text("a" * 4000, 400)) <= 400
+    assert text("\u202eevil") == "\\u202eevil"
+
+
+def test_a_report_without_a_verdict_units_or_traces_still_gives_a_page(made: tuple[Report, Drawing]) -> None:
+    report = msgspec.structs.replace(
+        made[0],
+        headline=Unknown("nothing can be said"),
+        critical_path=Unknown("no graph"),
+        findings=[],
+        candidates=[],
+        collectives=[],
+        ranks=[],
+    )
+    page = render_page(report, None).decode()
+
+    assert "No verdict: nothing can be said" in page
+    assert "timeline-data" not in page
+    assert "no graph" in page
+
+
+def test_ten_thousand_ranks_give_a_page_that_opens(made: tuple[Report, Drawing]) -> None:
+    one = made[0].ranks[0]
+    ranks = [msgspec.structs.replace(one, rank=rank) for rank in range(10_000)]
+    page = render_page(msgspec.structs.replace(made[0], ranks=ranks), made[1])
+
+    assert len(page) < 3_000_000
+    assert b"64 of 10000 ranks" in page
+    assert b"256 of 10000 ranks" in page
+
+
+def test_one_unit_can_be_drawn_alone(made: tuple[Report, Drawing]) -> None:
+    options = ReportOptions(use_cache=False, processes=1)
+    run, report = report_on([EXAMPLE], options)
+    name = made[1].units[1].name
+    drawing = draw_run([EXAMPLE], options, run, report, DrawOptions(unit=name))
+
+    assert [unit.name for unit in drawing.units] == [name]
+
+
+def test_what_does_not_fit_is_named(made: tuple[Report, Drawing]) -> None:
+    options = ReportOptions(use_cache=False, processes=1)
+    run, report = report_on([EXAMPLE], options)
+    drawing = draw_run([EXAMPLE], options, run, report, DrawOptions(most=100))
+
+    assert len(drawing.units) == 1
+    assert len(drawing.left_out) == len(made[1].units) - 1
+    assert b"units are not drawn" in render_page(report, drawing)
