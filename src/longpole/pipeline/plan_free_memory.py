@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _MOST: Final = 1 << 16  # sequences of a micro-batch
 _NOTHING_FITS: Final = Unknown("not even one sequence fits")
-_NOT_COMPARED: Final = Unknown("the plan as it is does not fit, so that there is nothing to compare with")
 _NOT_DIVIDING: Final = Unknown("no micro-batch that fits divides the sequences of a replica")
 
 
@@ -66,12 +65,11 @@ class _Saving:
 def find_savings(planned: Planned, costs: CollectiveCosts) -> list[PlanSaving]:
     """Return what each saving would buy, first what the memory that is free already buys.
 
-    Changes that the plan has already are left out. Times are compared with the plan exactly as it stands.
+    Changes that the plan has already are left out. Times are compared with the plan as it stands, as if it fitted.
     """
     itself = _plan_itself(planned)
-    fits = itself.needed_bytes(planned, planned.work) <= planned.limit_bytes
     step = timed(planned, Candidate(planned.layout, planned.work, 0.0), costs)
-    own = step.period_s * NS_PER_S / planned.work.tokens if fits else None
+    own = step.period_s * NS_PER_S / planned.work.tokens
     return [_row(planned, saving, costs, own) for saving in (itself, *_changes(planned), *_bounds(planned))]
 
 
@@ -125,7 +123,7 @@ def _bounds(planned: Planned) -> Iterator[_Saving]:
         )
 
 
-def _row(planned: Planned, saving: _Saving, costs: CollectiveCosts, own_ns_per_token: float | None) -> PlanSaving:
+def _row(planned: Planned, saving: _Saving, costs: CollectiveCosts, own_ns_per_token: float) -> PlanSaving:
     before = device_memory(planned.model, planned.layout, planned.work, optimizer=planned.optimizer).needed_bytes
     most = _largest_fitting(planned, saving)
     fastest = _fastest(planned, saving, costs)
@@ -150,7 +148,7 @@ def _row(planned: Planned, saving: _Saving, costs: CollectiveCosts, own_ns_per_t
     row.recompute = policy_text(fastest.work)
     row.period_ns = round(fastest.period_s * NS_PER_S)
     row.ns_per_token = ns_per_token
-    row.change_share = ns_per_token / own_ns_per_token - 1 if own_ns_per_token is not None else _NOT_COMPARED
+    row.change_share = ns_per_token / own_ns_per_token - 1
     return row
 
 

@@ -74,7 +74,7 @@ class PlanSaving(msgspec.Struct, kw_only=True):
             not; 0 where none does.
         period_ns: A step at `micro_batch`.
         ns_per_token: Time of one token there.
-        change_share: Of the time of one token, against the plan as it is; negative is faster.
+        change_share: Of the time of one token, against the plan as it is (as if it fitted); negative is faster.
         bound: Whether it is a bound.
     """
 
@@ -138,7 +138,7 @@ class PlanAgainst(msgspec.Struct, kw_only=True):
         planned_period_ns, measured_period_ns: Of a step; the measured one is the median.
         measured_unit_ns: Mean of the units, which the objects add up to.
         error_share: Planned less measured period, of the measured one.
-        measured_tokens_per_s: Of all devices: the items of the run's units where it says that these are tokens, else the
+        measured_tokens_per_s: Of all devices: items of the run's units where these are said to be tokens, else the
             plan's tokens, over the measured period.
         planned_mfu, measured_mfu: Under the plan's convention.
         objects: They add up to the planned period and to the measured unit.

@@ -116,8 +116,8 @@ def render_free_memory(plan: Plan, style: Style) -> list[str]:
 def _worth(savings: list[PlanSaving]) -> str:
     """Say what of it is worth having."""
     gains = [(one.change_share, one) for one in savings if isinstance(one.change_share, float)]
-    if not gains:
-        return "The plan as it is does not fit: the column `fits` says what would."
+    if not savings[0].fits_at_most and isinstance(savings[0].micro_batch, Unknown):
+        return "The plan as it is does not fit; what does is compared with its step as if it did."
     free_share, _ = gains[0]
     if free_share < -_WORTH:
         return (
