@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from longpole.records.ledger import Unknown
 from longpole.report.csv_collectives import cross_rank_tables
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from longpole.report.document import RankEntry, Report
 
 Cell: TypeAlias = str | int | float | bool | None
+T = TypeVar("T")
 
 _FORMULA: Final = ("=", "+", "-", "@")
 _ROW: Final = ("rank", "device")
@@ -107,20 +108,33 @@ def render_csv(report: Report) -> dict[str, str]:
     Returns:
         File name -> text with a header line. A table without rows has its header.
     """
+    return {f"{name}.csv": text for name, text in report_tables(report, _table).items()}
+
+
+def report_tables(report: Report, table: Callable[[tuple[str, ...], Iterator[tuple[Cell, ...]]], T]) -> dict[str, T]:
+    """Make the tables of a report, in whatever form.
+
+    Args:
+        report: The report.
+        table: Makes a table of its columns and its rows.
+
+    Returns:
+        Name -> table.
+    """
     return {
-        "ledger.csv": _table(_LEDGER, _each_row(report, _ledger_rows)),
-        "idle.csv": _table(_IDLE, _each_row(report, _idle_rows)),
-        "activities.csv": _table(_ACTIVITIES, _each_row(report, _activity_rows)),
-        "units.csv": _table(_UNITS, _each_row(report, _unit_rows)),
-        "stages.csv": _table(_STAGES, _each_row(report, _stage_rows)),
-        "modules.csv": _table(_MODULES, _each_row(report, _module_rows)),
-        "kernels.csv": _table(_KERNELS, _each_row(report, _kernel_rows)),
-        "operators.csv": _table(_OPERATORS, _each_row(report, _operator_rows)),
-        "copies.csv": _table(_COPIES, _each_row(report, _copy_rows)),
-        "gaps.csv": _table(_GAPS, _each_row(report, _gap_rows)),
-        **cross_rank_tables(report, _table),
-        "integrity.csv": _table(_INTEGRITY, _integrity_rows(report)),
-        "unknown.csv": _table(_UNKNOWN, ((e.at, e.why, "; ".join(e.missing)) for e in report.unknown)),
+        "ledger": table(_LEDGER, _each_row(report, _ledger_rows)),
+        "idle": table(_IDLE, _each_row(report, _idle_rows)),
+        "activities": table(_ACTIVITIES, _each_row(report, _activity_rows)),
+        "units": table(_UNITS, _each_row(report, _unit_rows)),
+        "stages": table(_STAGES, _each_row(report, _stage_rows)),
+        "modules": table(_MODULES, _each_row(report, _module_rows)),
+        "kernels": table(_KERNELS, _each_row(report, _kernel_rows)),
+        "operators": table(_OPERATORS, _each_row(report, _operator_rows)),
+        "copies": table(_COPIES, _each_row(report, _copy_rows)),
+        "gaps": table(_GAPS, _each_row(report, _gap_rows)),
+        **cross_rank_tables(report, table),
+        "integrity": table(_INTEGRITY, _integrity_rows(report)),
+        "unknown": table(_UNKNOWN, ((e.at, e.why, "; ".join(e.missing)) for e in report.unknown)),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from longpole.records.ledger import Unknown
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Cell: TypeAlias = str | int | float | bool | None
 Row: TypeAlias = dict[str, Cell]
+T = TypeVar("T")
 
 _COLLECTIVES: Final = (
     "kind",
@@ -50,17 +51,17 @@ _LINKS: Final = ("from_rank", "to_rank", "count", "bytes", "transfer_ns", "gb_pe
 
 
 def cross_rank_tables(
-    report: Report, write: Callable[[tuple[str, ...], Iterator[tuple[Cell, ...]]], str]
-) -> dict[str, str]:
-    """Write the tables that compare ranks: file name -> text."""
+    report: Report, write: Callable[[tuple[str, ...], Iterator[tuple[Cell, ...]]], T]
+) -> dict[str, T]:
+    """Make the tables that compare ranks: name -> table."""
     entries = report.collectives
     tables: dict[str, tuple[tuple[str, ...], list[Row]]] = {
-        "collectives.csv": (_COLLECTIVES, [collective_row(entry) for entry in entries]),
-        "collective_sizes.csv": (_SIZES, [row for entry in entries for row in size_rows(entry)]),
-        "waits.csv": (_WAITS, [row for entry in entries for row in wait_rows(entry)]),
-        "clocks.csv": (_CLOCKS, [clock_row(entry) for entry in report.clock]),
-        "stragglers.csv": (_STRAGGLERS, [straggler_row(entry) for entry in report.stragglers]),
-        "links.csv": (_LINKS, [link_row(row) for row in report.links]),
+        "collectives": (_COLLECTIVES, [collective_row(entry) for entry in entries]),
+        "collective_sizes": (_SIZES, [row for entry in entries for row in size_rows(entry)]),
+        "waits": (_WAITS, [row for entry in entries for row in wait_rows(entry)]),
+        "clocks": (_CLOCKS, [clock_row(entry) for entry in report.clock]),
+        "stragglers": (_STRAGGLERS, [straggler_row(entry) for entry in report.stragglers]),
+        "links": (_LINKS, [link_row(row) for row in report.links]),
     }
     return {
         name: write(header, (tuple(row[column] for column in header) for row in rows))

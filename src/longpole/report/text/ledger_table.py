@@ -27,7 +27,7 @@ def render_ledger(report: Report, scale: Scale, style: Style) -> list[str]:
     ledger = report.ledger
     noun = unit_noun(report.unit.kind)
     title = "WHERE THE TIME GOES" if report.unit.kind == "trace" else f"WHERE {with_article(noun).upper()} GOES"
-    lines = [style.title(title, f"{scale.unit}, {_basis(report)}")]
+    lines = [style.title(title, f"{scale.unit}, {basis_of(report)}")]
     lines.append(" " * (2 + _NAME) + f"{'exposed':>{_FIGURE}}{'':{_SHARE}}{'hidden':>{_FIGURE}}")
     figures = dict(zip(ledger.objects, scale.spread([t.exposed_ns for t in ledger.objects.values()]), strict=True))
     parts_ns = [time.exposed_ns for time in ledger.objects.values()]
@@ -46,7 +46,7 @@ def render_ledger(report: Report, scale: Scale, style: Style) -> list[str]:
     return lines
 
 
-def _basis(report: Report) -> str:
+def basis_of(report: Report) -> str:
     """Say of what the table is the mean."""
     counts = [_count_in_mean(report, row) for row in report.ranks]
     ranks = plural(len({row.rank for row in report.ranks}), "rank")

@@ -29,24 +29,31 @@ def render_not_known(report: Report, style: Style) -> list[str]:
 
     Figures with the same reason are named together.
     """
+    n_groups, shown = said_unknown(report)
+    if not n_groups:
+        return []
+    if not shown:
+        rest = f"{plural(n_groups, 'reason')}, none about the figures above; --json has them"
+        return [style.title("NOT KNOWN", rest)]
+    lines = [style.title("NOT KNOWN")]
+    for text in shown:
+        lines += wrap(escape(text), style.width, first="  ", rest="      ", max_lines=_LINES)
+    if n_groups > len(shown):
+        lines.append(f"  and {n_groups - len(shown)} more; --json has them all")
+    return lines
+
+
+def said_unknown(report: Report) -> tuple[int, list[str]]:
+    """Say what is not known of a page's figures: how many reasons there are, and the first ones in a sentence each."""
     groups: dict[tuple[str, tuple[str, ...]], list[UnknownEntry]] = {}
     for entry in sorted(_for_the_page(report), key=_weight):
         groups.setdefault((entry.why, tuple(entry.missing)), []).append(entry)
-    if not groups:
-        return []
     shown = [group for group in groups.items() if group[0][1] or _weight(group[1][0]) <= _ON_THE_PAGE][:_SHOWN]
-    if not shown:
-        rest = f"{plural(len(groups), 'reason')}, none about the figures above; --json has them"
-        return [style.title("NOT KNOWN", rest)]
-    lines = [style.title("NOT KNOWN")]
+    texts = []
     for (why, missing), entries in shown:
-        text = f"{_figures(report, entries)}: {escape(why)}"
-        if missing:
-            text += f" → record {escape('; '.join(missing))}"
-        lines += wrap(text, style.width, first="  ", rest="      ", max_lines=_LINES)
-    if len(groups) > len(shown):
-        lines.append(f"  and {len(groups) - len(shown)} more; --json has them all")
-    return lines
+        need = f" → record {'; '.join(missing)}" if missing else ""
+        texts.append(f"{_figures(report, entries)}: {why}{need}")
+    return len(groups), texts
 
 
 def _for_the_page(report: Report) -> list[UnknownEntry]:
