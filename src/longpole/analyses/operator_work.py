@@ -48,6 +48,7 @@ WHY_GRAPH: Final = "replayed from a captured graph, which records no shapes"
 WHY_SMALL: Final = "one of many operators with little time each"
 # What kernels' names call element types, where their operator only says that it takes a list of tensors.
 _KERNEL_TYPES: Final = (("BFloat16", "bf16"), ("Half", "fp16"), ("double", "fp64"), ("float", "fp32"))
+_PERCENT_MAX: Final = 100
 _TF32_BIT: Final = 1 << len(_KERNEL_TYPES)
 _REDUCED_PRODUCT: Final = ("tf32", "s1688gemm", "s1688tensorop")  # kernels that take 19 of 32 bits
 
@@ -96,7 +97,14 @@ def measure_work(timeline: Timeline, row: DeviceRow, owners: KernelOwners) -> Ro
         operators=rows[:ROWS_KEPT],
         uncounted=_longest(uncounted),
         shapes=len(timeline.input_dims.row) > 0,
+        stage_ns=_stage_times(row, owners, dur_ns),
     )
+
+
+def _stage_times(row: DeviceRow, owners: KernelOwners, dur_ns: Ints) -> dict[str, int]:
+    total_ns = np.zeros(len(STAGES), np.int64)
+    np.add.at(total_ns, row.launch_stage[owners.kernel], dur_ns)
+    return {stage: int(one_ns) for stage, one_ns in zip(STAGES, total_ns.tolist(), strict=True) if one_ns}
 
 
 def kernel_owners(timeline: Timeline, threads: Threads, row: DeviceRow, window: Intervals) -> KernelOwners:
@@ -270,7 +278,8 @@ def _percent(text: str) -> float:
         found = float(text)
     except ValueError:
         return -1.0
-    return found if 0 <= found <= 100 else -1.0
+    # A kernel that ran filled something: 0 says that there is no estimate.
+    return found if 0 < found <= _PERCENT_MAX else -1.0
 
 
 def _work(timeline: Timeline, signature: _Signature) -> Work | None:

@@ -83,6 +83,7 @@ class RowWork(msgspec.Struct, omit_defaults=True):
         uncounted: Work that is not, the longest first.
         together: Pairs that ran at once, the longest first.
         shapes: Whether the record holds shapes of operators.
+        stage_ns: Stage -> durations of the compute kernels that it launched; they add up to `compute_ns`.
     """
 
     compute_ns: int = 0
@@ -90,3 +91,4 @@ class RowWork(msgspec.Struct, omit_defaults=True):
     uncounted: list[UncountedWork] = []
     together: list[Together] = []
     shapes: bool = False
+    stage_ns: dict[str, int] = {}

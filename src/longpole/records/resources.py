@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from longpole.records.ledger import Unknown
 
@@ -56,13 +57,13 @@ class Cell(msgspec.Struct):
     Attributes:
         demand: In the column's unit: FLOP, bytes or ns; for occupancy the mean share of warps.
         share: The part of the row's own time that the column needs for it at its peak; above 1 the demand or the peak
-            cannot be right, or a cache served it.
-        achievable_share: The same against what was measured to be achievable.
+            cannot be right, or a cache served it. Left out where the demand or the peak (`peaks`) is not known.
+        achievable_share: The same against what was measured to be achievable; left out where nothing was.
     """
 
     demand: float | Unknown
-    share: float | Unknown
-    achievable_share: float | Unknown
+    share: float | UnsetType = UNSET
+    achievable_share: float | UnsetType = UNSET
 
 
 class MatrixRow(msgspec.Struct):
@@ -80,8 +81,8 @@ class MatrixRow(msgspec.Struct):
         cells: Column -> what it asks of it. A column that is left out is asked for nothing, or nothing is known of it
             for any row (`columns` says so).
         bound_by: The column that needs the largest share of its time.
-        next_bound: The column that would bound it if that one were free.
-        headroom: How many times faster it would be at `bound_by`'s peak.
+        next_bound: The column that would bound it if that one were free; left out where none is known to.
+        headroom: How many times faster it would be at `bound_by`'s peak; left out where that is not known.
     """
 
     name: str
@@ -94,8 +95,8 @@ class MatrixRow(msgspec.Struct):
     time_share: float
     cells: dict[str, Cell]
     bound_by: str | Unknown
-    next_bound: str | Unknown
-    headroom: float | Unknown
+    next_bound: str | UnsetType = UNSET
+    headroom: float | UnsetType = UNSET
 
 
 class UncountedRow(msgspec.Struct):
@@ -116,16 +117,18 @@ class Contention(msgspec.Struct):
         together_ns: How long both ran, over all ranks.
         column: The column that both ask for most; unknown where the demand of one is not.
         demand_share: What both together need of it while they run: above 1 it cannot serve both.
-        first_slowdown, second_slowdown: How many times longer each takes beside the other than alone.
+        first_slowdown, second_slowdown: How many times longer each takes beside the other than alone; left out where
+            too few of the same spans ran both ways, and of a collective, whose length includes waiting for its peers
+            (`overlap` compares transfers).
     """
 
     first: str
     second: str
     together_ns: int
     column: str | Unknown
-    demand_share: float | Unknown
-    first_slowdown: float | Unknown
-    second_slowdown: float | Unknown
+    demand_share: float | UnsetType = UNSET
+    first_slowdown: float | UnsetType = UNSET
+    second_slowdown: float | UnsetType = UNSET
 
 
 class Indicator(msgspec.Struct):
@@ -133,11 +136,11 @@ class Indicator(msgspec.Struct):
 
     Attributes:
         share: Against the peak in theory.
-        achievable_share: Against what was measured to be achievable.
+        achievable_share: Against what was measured to be achievable; left out where nothing was.
     """
 
     share: float | Unknown
-    achievable_share: float | Unknown
+    achievable_share: float | UnsetType = UNSET
 
 
 class StageIndicators(msgspec.Struct):
@@ -163,11 +166,11 @@ class StageIndicators(msgspec.Struct):
 
 
 class ColumnEntry(msgspec.Struct):
-    """A column of the matrix: its unit, and why nothing is known of it where that is so for all rows."""
+    """A column of the matrix: its unit, and why no row has a cell in it, empty where one has."""
 
     name: str
     unit: str
-    unknown: str = ""
+    empty_because: str = ""
 
 
 class Resources(msgspec.Struct):

@@ -30,6 +30,7 @@ from longpole.report.headline import make_headline
 from longpole.report.memory import memories_of, row_memory, run_memory, unit_memory
 from longpole.report.pointers import resolve_voids, unknown_entries
 from longpole.report.program import never_entered, never_entered_findings, run_items, unit_items
+from longpole.report.resources import resources_of
 from longpole.report.waiting import fill_waiting
 from longpole.stats import mean_ns, median_ns, percentile_ns
 from longpole.timeline.integrity import Example, Finding
@@ -101,6 +102,7 @@ def build_report(
         pipeline=together.pipeline,
         memory=run_memory(digests),
         never_entered=absent,
+        resources=resources_of(digests, together.collectives),
     )
     _withhold_services(report, digests)
     _withdraw_periods(report)

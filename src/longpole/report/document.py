@@ -14,14 +14,17 @@ from longpole.records.findings import CandidateEntry, CauseFinding
 from longpole.records.ledger import DeviceTime, Ledger, ObjectTime, StageTime, Unknown
 from longpole.records.program import NeverEntered, QueueUse
 from longpole.records.replay import Replay
+from longpole.records.resources import Resources
 from longpole.records.tables import ActivityRow, CopyRow, GapRow, KernelRow, ModuleRow, OperatorRow
 from longpole.timeline.integrity import Finding
 
 SCHEMA: Final = "longpole.report/1"
+NO_RESOURCES: Final = Unknown("what operators ask of the device was not counted", [])
 NO_MEMORY: Final = Unknown("the profiler was not asked for it", ["profile_memory=True"])
 
 __all__ = [
     "NO_MEMORY",
+    "NO_RESOURCES",
     "SCHEMA",
     "ClockEntry",
     "DeviceTime",
@@ -304,3 +307,4 @@ class Report(msgspec.Struct):
     pipeline: list[PipelineEntry] = []
     memory: RunMemory | Unknown = msgspec.field(default_factory=lambda: NO_MEMORY)
     never_entered: list[NeverEntered] = []
+    resources: Resources | Unknown = msgspec.field(default_factory=lambda: NO_RESOURCES)
