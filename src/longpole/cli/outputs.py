@@ -1,4 +1,4 @@
-"""Where a report goes: the page, a JSON file, a folder of CSV files."""
+"""Where a report goes: the page, a JSON or Markdown file, a folder of CSV or Parquet files."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ class Outputs:
         detail: How much the JSON document holds.
         quiet: Write no page.
         color: `auto`, `always` or `never`.
+        markdown_file: A file, `-` for standard output, None for no Markdown.
+        parquet_folder: A folder, None for no Parquet.
     """
 
     json_file: str | None
@@ -33,6 +35,8 @@ class Outputs:
     detail: str
     quiet: bool
     color: str
+    markdown_file: str | None = None
+    parquet_folder: str | None = None
 
     def check(self) -> None:
         """Look whether everything can be written, before long work is done in vain.
@@ -40,10 +44,15 @@ class Outputs:
         Raises:
             UsageError: Something cannot.
         """
-        if self.json_file is not None and self.json_file != STDOUT:
-            check_file("--json", Path(self.json_file))
-        if self.csv_folder is not None:
-            _check_folder("--csv", Path(self.csv_folder))
+        if self.json_file == self.markdown_file == STDOUT:
+            msg = "--json - and --markdown -: expected one document on standard output; write one of them to a file"
+            raise UsageError(msg)
+        for option, file in (("--json", self.json_file), ("--markdown", self.markdown_file)):
+            if file is not None and file != STDOUT:
+                check_file(option, Path(file))
+        for option, folder in (("--csv", self.csv_folder), ("--parquet", self.parquet_folder)):
+            if folder is not None:
+                _check_folder(option, Path(folder))
 
     def write(self, report: Report) -> None:
         """Write it all: files first, then standard output.
@@ -51,35 +60,44 @@ class Outputs:
         Raises:
             UsageError: A file cannot be written, or is one of the traces.
         """
-        if self.json_file is not None:
-            self._write_json(report, self.json_file)
         if self.csv_folder is not None:
-            _write_csv(report, Path(self.csv_folder))
-        if not self.quiet and self.json_file != STDOUT:
+            from longpole.report.csv import render_csv
+
+            tables = {name: text.encode() for name, text in render_csv(report).items()}
+            _write_tables("--csv", Path(self.csv_folder), tables)
+        if self.parquet_folder is not None:
+            from longpole.report.parquet import render_parquet
+
+            _write_tables("--parquet", Path(self.parquet_folder), render_parquet(report))
+        if self.json_file is not None:
+            from longpole.report.json import render_json
+
+            _write_document("--json", self.json_file, render_json(report, self.detail), report)
+        if self.markdown_file is not None:
+            from longpole.report.markdown import render_markdown
+
+            _write_document("--markdown", self.markdown_file, render_markdown(report).encode(), report)
+        if not self.quiet and STDOUT not in (self.json_file, self.markdown_file):
             from longpole.report.text import render_text
 
             write_text(render_text(report, width=page_width(), color=wants_color(self.color)))
 
-    def _write_json(self, report: Report, file: str) -> None:
-        from longpole.report.json import render_json
 
-        data = render_json(report, self.detail)
-        if file == STDOUT:
-            write_bytes(data)
-            return
-        refuse_traces("--json", Path(file), report)
-        write_file("--json", Path(file), data)
+def _write_document(option: str, file: str, data: bytes, report: Report) -> None:
+    if file == STDOUT:
+        write_bytes(data)
+        return
+    refuse_traces(option, Path(file), report)
+    write_file(option, Path(file), data)
 
 
-def _write_csv(report: Report, folder: Path) -> None:
-    from longpole.report.csv import render_csv
-
+def _write_tables(option: str, folder: Path, tables: dict[str, bytes]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        refuse("--csv", folder, error)
-    for name, text in render_csv(report).items():
-        write_file("--csv", folder / name, text.encode())
+        refuse(option, folder, error)
+    for name, data in tables.items():
+        write_file(option, folder / name, data)
 
 
 def refuse_traces(option: str, path: Path, report: Report) -> None:
@@ -88,7 +106,7 @@ def refuse_traces(option: str, path: Path, report: Report) -> None:
     Raises:
         UsageError: The file is one of the traces.
     """
-    if any(is_same(str(path), source.path) for source in report.run.sources):
+    if any(is_same(str(path), source.path.partition("!")[0]) for source in report.run.sources):
         msg = f"{option} {path}: expected a file to write the report to, found one of the traces; name another"
         raise UsageError(msg)
 

@@ -22,6 +22,7 @@ Examples:
   longpole report traces/ --html report.html
   longpole report traces/ --units 3..7 --json report.json
   longpole report rank0.json.gz rank1.json.gz --csv tables/
+  longpole report traces/ --markdown comment.md --parquet tables/
   longpole report operations.parquet
   longpole report traces/ --perfetto run.pftrace.gz
   longpole report traces/ --record before.json --items 16384:token
@@ -34,6 +35,8 @@ def report(
     json: option.JsonFile = None,
     html: option.HtmlFile = None,
     csv: option.CsvFolder = None,
+    parquet: option.ParquetFolder = None,
+    markdown: option.MarkdownFile = None,
     perfetto: option.PerfettoFile = None,
     record: option.RecordFile = None,
     items: option.Items = None,
@@ -60,6 +63,8 @@ def report(
         detail=parse_choice("--detail", detail, option.DETAILS),
         quiet=quiet,
         color=parse_choice("--color", color, COLORS),
+        markdown_file=markdown,
+        parquet_folder=parquet,
     )
     outputs.check()
     page = PageOutput.of_option(html)
@@ -80,7 +85,7 @@ def report(
     )
     of_traces = {"--html": html, "--csv": csv, "--step": step, "--units": units, "--unit": unit, "--rank": rank}
     of_traces |= {"--rules": rules, "--job": job, "--record": record, "--collective-record": collective_record}
-    of_traces |= {"--perfetto": perfetto}
+    of_traces |= {"--perfetto": perfetto, "--parquet": parquet, "--markdown": markdown}
     if report_on_tables(paths, DocumentOutput(json_file=json, quiet=quiet, color=color), settings, of_traces):
         return
     from longpole.pipeline.report import report_on

@@ -23,6 +23,15 @@ HtmlFile: TypeAlias = Annotated[
 CsvFolder: TypeAlias = Annotated[
     str | None, typer.Option("--csv", metavar="DIR", help="Write the report's tables as CSV files into a folder.")
 ]
+ParquetFolder: TypeAlias = Annotated[
+    str | None, typer.Option("--parquet", metavar="DIR", help="Write the same tables as Parquet files into a folder.")
+]
+MarkdownFile: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--markdown", metavar="FILE", help="Write the report as Markdown, for a pull request; - for standard output."
+    ),
+]
 PerfettoFile: TypeAlias = Annotated[
     str | None,
     typer.Option(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from longpole.cli.outputs import STDOUT, check_file, is_same, refuse
+from longpole.cli.outputs import STDOUT, check_file, refuse, refuse_traces
 from longpole.cli.terminal import tell
 from longpole.errors import UsageError
 from longpole.units import format_count
@@ -57,9 +57,7 @@ class ViewerTrace:
         """
         from longpole.pipeline.perfetto import write_perfetto
 
-        if any(is_same(self.file, source.path.partition("!")[0]) for source in report.run.sources):
-            msg = f"{_OPTION} {self.file}: expected a file to write, found one of the traces; name another"
-            raise UsageError(msg)
+        refuse_traces(_OPTION, Path(self.file), report)
         try:
             with Path(self.file).open("wb") as out:
                 missing = self._write(out, lambda to: write_perfetto(to, paths, options, run, report, progress))
