@@ -76,6 +76,7 @@ def test_a_convention_left_out_is_refused_with_what_is_accepted() -> None:
     ("changes", "says"),
     [
         ({"layout": {"tp": 3, "dp": 1}, "hardware": {"devices": 6}}, "tp=3 does not divide 32 heads"),
+        ({"layout": {"dp": 2}, "hardware": {"devices": 8}}, "TP4 · PP2 · CP1 · DP2 needs 16 devices, not 8"),
         ({"layout": {"dp": 4}}, "TP4 · PP2 · CP1 · DP4 needs 32 devices, not 16"),
         ({"layout": {"tp": 8, "pp": 4}}, "tp · pp · cp = 32 does not divide 16 devices"),
         ({"batch": {"global_batch": 33}}, "global batch 33 is no multiple of dp · micro-batch = 2"),
