@@ -138,7 +138,9 @@ def _links(statement: Statement, solution: Solution) -> list[Breach]:
     ratio = busbw.times(limit, -1.0)
     if _above(solution, ratio) and not _reduced_in_switch(statement, solution, ratio):
         carried = f" ({limit.value(solution.figures) / 1e9:g} GB/s)"
-        says = f"that is {{ratio}} times what a link carries one way{carried}; only a reduction in the switch does that"
+        beyond = "even" if in_switch(statement) else "only"
+        says = f"that is {{ratio}} times what a link carries one way{carried}; {beyond} a reduction in the switch does"
+        says += " not do that" if in_switch(statement) else " that"
         found.append(Breach(code="R9", severity="impossible", says=says, ratio=ratio, fields=tuple(ratio.powers)))
     return found
 
@@ -314,8 +316,10 @@ def _experts(statement: Statement, solution: Solution) -> list[Breach]:
         return []
     found = []
     dp, tp, cp = (solution.value(name) for name in ("dp", "tp", "cp"))
-    if dp and tp and cp and round(dp * tp * cp) % ep and abs(dp - round(dp)) < 1e-9:
-        says = f"EP {ep} does not divide DP · CP · TP = {round(dp * cp * tp)}, which it is carved out of"
+    gpus, pp = solution.value("gpus"), solution.value("pp")
+    shared = gpus / pp if gpus and pp else (dp or 0) * (tp or 0) * (cp or 0)
+    if shared and abs(shared - round(shared)) < _DUST and round(shared) % ep:
+        says = f"EP {ep} does not divide DP · CP · TP = {round(shared)}, which it is carved out of"
         found.append(Breach(code="R1", severity="contradicts", says=says, fields=("ep", "dp", "cp", "tp")))
     experts = statement.model.experts if statement.model else None
     if experts is not None and experts.count % ep:

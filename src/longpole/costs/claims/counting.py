@@ -191,7 +191,7 @@ def _open(statement: Statement, model: Architecture | None, sequence: int | None
     low = tuple(6.0 * end * (1 - least) for end in parameters.low)
     high = tuple(6.0 * end * (1 + most) for end in parameters.high)
     text = f"6N, -{100 * least:.0f} % to +{100 * most:.0f} %"
-    figure = Figure(text, 6.0 * parameters.value, low, high)  # type: ignore[arg-type]
+    figure = Figure(text, 6.0 * parameters.value, low, high)
     says = "6N, give or take attention and an embedding that is not counted, whose dimensions are not stated"
     return _given("6n (attention open)", says, figure, MODEL, cost=_OPEN_COST)
 

@@ -17,6 +17,7 @@ from longpole.errors import UsageError
 
 ROUNDED, COARSE, CUT = 0, 1, 2
 LEVELS: Final = (ROUNDED, COARSE, CUT)
+_LONGEST: Final = 200  # characters of a figure
 _KEPT_DIGITS: Final = 2  # zeros count up to so many digits: 400 is 4.0e2 at the least
 _NUMBER: Final = r"[-+−]?(?:\d+(?:[,_ ]\d{3})*(?:\d|_)*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?"
 _WRITTEN: Final = re.compile(
@@ -103,9 +104,9 @@ def parse_written(text: str) -> Written:
     Raises:
         UsageError: No number begins it.
     """
-    match = _WRITTEN.fullmatch(text)
+    match = _WRITTEN.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
-        msg = f"expected a number with its unit, such as '512 ms'; found {text!r}"
+        msg = f"expected a number with its unit, such as '512 ms'; found {text[:_LONGEST]!r}"
         raise UsageError(msg)
     bound = match["bound"] or ""
     return Written(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, Final
 
 from longpole.costs.claims.algebra import Term
@@ -11,7 +10,7 @@ from longpole.costs.claims.bounds import leaves_ring_out
 from longpole.costs.claims.explain import nearest
 from longpole.costs.claims.fields import FIELDS
 from longpole.costs.claims.figures import COARSE, CUT, ROUNDED, Figure
-from longpole.costs.claims.words import times, title_of, unit_of_field, write
+from longpole.costs.claims.words import shown, times, title_of, unit_of_field, write
 from longpole.records.audit import (
     AuditConvention,
     AuditCorrection,
@@ -39,6 +38,7 @@ _OUTCOMES: Final = (
 _HIDDEN: Final = frozenset(
     {
         "counted_params",
+        "counted_active",
         "counted_kv_token",
         "counted_flops_token",
         "counted_hw_flops_token",
@@ -50,7 +50,6 @@ _HIDDEN: Final = frozenset(
     }
 )
 _NOT_IMPLIED: Final = _HIDDEN | {"layers", "hidden", "params", "hw_flops_token", "r_mfu", "r_tok"}
-_EXPONENT: Final = re.compile(r"\d[eE][-+]?\d")
 _REPAIRS: Final = 4
 _FAR: Final = 64.0  # a figure that would have to be so many times another is not what was wrong
 _NARROW: Final = 1.003  # an interval that is not worth printing
@@ -173,11 +172,8 @@ def _apart(factor: float) -> str:
 
 
 def _shown(solution: Solution, name: str) -> str:
-    """Return a figure as it was written, where that says its unit; else with its unit."""
     figure = solution.figures[name]
-    return figure.text if any(letter.isalpha() or letter == "%" for letter in figure.text) and not _EXPONENT.search(
-        figure.text
-    ) else write(name, figure.value, 4)  # fmt: skip
+    return shown(name, figure.text, figure.value)
 
 
 def _target(check: Check) -> str:
@@ -193,13 +189,13 @@ def _fields(term: Term, solution: Solution) -> list[str]:
 
 def _others(check: Check, target: str, solution: Solution) -> str:
     names = [name for name in check.residual.powers if name != target]
-    shown = [f"{title_of(name)} {write(name, solution.figures[name].value)}" for name in names if name not in _HIDDEN]
+    told = [f"{title_of(name)} {write(name, solution.figures[name].value)}" for name in names if name not in _HIDDEN]
     counted = [
         f"FLOPs counted as {solution.figures[name].text}" if "flops" in name else solution.figures[name].text
         for name in names
         if name.startswith(("counted_", "device_"))
     ]
-    return ", ".join([*shown, *counted]) or "the rest"
+    return ", ".join([*told, *counted]) or "the rest"
 
 
 def _corrections(term: Term, target: str, solution: Solution) -> list[AuditCorrection]:

@@ -74,6 +74,8 @@ def _forms(
     found = [devices, total]
     if "counted_params" in statement.figures:
         found.append(relations.PARAMETERS)
+    if "counted_active" in statement.figures:
+        found.append(relations.ACTIVE)
     if "counted_kv_token" in statement.figures:
         found.append(relations.KEY_VALUE)
     if "device_peak" in statement.figures:
@@ -106,7 +108,11 @@ def _add_counted(statement: Statement, figures: dict[str, Figure]) -> None:
             totals = sorted(parameters(form).total for form in forms)
             counted = Figure.between(totals[0], totals[-1], "its dimensions").widened(_COUNT_SHARE)
             figures["counted_params"] = counted
-    model = statement.model or described(figures, statement.model_name)
+    model = statement.model
+    if model is not None and model.experts is not None and "active_params" in figures:
+        active = Figure.exactly(float(parameters(model).active), model.name)
+        figures["counted_active"] = active.widened(NAME_SHARE)
+    model = model or described(figures, statement.model_name)
     known = statement.model is not None or "kv_heads" in figures or "heads" in figures
     if {"kv_token", "kv_cache"} & figures.keys() and model is not None and known:
         element = figures["element_bytes"].value if "element_bytes" in figures else 2.0

@@ -60,6 +60,9 @@ OF_RUN: Final = _relation(
     "R8", "flops_run = tokens*flops_token", "a training costs its tokens times FLOPs per token", _PALM
 )
 PARAMETERS: Final = _relation("R4", "params = counted_params", "parameters are those of the dimensions", "counted")
+ACTIVE: Final = _relation(
+    "R4", "active_params = counted_active", "active parameters are those a token visits", "counted"
+)
 KEY_VALUE: Final = _relation(
     "R10", "kv_token = counted_kv_token", "the cache of a token is keys and values of every layer", "counted"
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.costs.claims.fields import FIELDS
 from longpole.costs.claims.figures import Figure
 from longpole.costs.claims.models import SIZES_B
-from longpole.costs.claims.words import title_of
+from longpole.costs.claims.words import shown, title_of
 from longpole.costs.parameters import parameters
 from longpole.hardware.devices import all_devices
 
@@ -228,7 +228,7 @@ def _said(row: _Row, name: str, degree: float, factor: float, evaluation: Evalua
     figure = evaluation.figures[name]
     return row.says.format(
         what=_SPOKEN.get(name, title_of(name)),
-        text=figure.text,
+        text=shown(name, figure.text, figure.value),
         n=f"{degree:.4g}",
         n_half=f"{degree / 2:.4g}",
         then=f"{figure.value * factor:,.5g}" if figure.value * factor < 1e5 else f"{figure.value * factor:,.0f}",
@@ -270,6 +270,8 @@ def _of_peak(evaluation: Evaluation) -> Iterator[Slip]:
         yield Slip(field="peak", factor=1e-3, says="the peak is off by a prefix (1000)", cost=2)
         yield Slip(field="peak", factor=1 / devices, says="the peak is that of all devices, not of one")
     device = evaluation.reading.statement.device
+    if device is not None and device.name == "MI250X":
+        yield Slip(field="peak", factor=0.5, says="a device is half of a MI250X, as frameworks count")
     for dtype, other in (device.peak_flops if device is not None else {}).items():
         if dtype == "int8":
             continue

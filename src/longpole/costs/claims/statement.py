@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 TABLES: Final = ("claim", "claims", "statement", "statements", "row", "rows")
 _MOST_STATEMENTS: Final = 10_000
+_MOST_PARAMETERS: Final = 10**16
 _LARGEST_COUNT: Final = 10**12
 _PERCENT_FROM: Final = 2.0  # a bare MFU of 35 means 35 %, one of 1.56 means 156 %
 _SEVERAL: Final = re.compile(r"(\d{1,7})\s*[x×*]\s*(\D.*)")  # "8x A100"
@@ -301,6 +302,9 @@ def _check(field: Field, figure: Figure) -> None:
         raise UsageError(msg)
     if field.exact and figure.value > _LARGEST_COUNT:
         msg = f"expected a count of at most {_LARGEST_COUNT:.0e}; found {figure.text!r}"
+        raise UsageError(msg)
+    if field.name in ("params", "active_params") and figure.value > _MOST_PARAMETERS:
+        msg = f"expected at most {_MOST_PARAMETERS:.0e} parameters; found {figure.text!r}"
         raise UsageError(msg)
     if field.name == "zero" and figure.value not in (0, 1, 2, 3):
         msg = f"expected a stage of ZeRO: 0, 1, 2 or 3; found {figure.text!r}"

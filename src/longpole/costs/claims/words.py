@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Final
 
 from longpole.costs.claims.fields import FIELDS, UNIT
 
 _SI: Final = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_BEYOND: Final = 1e21
 _COUNTS: Final = ((1e12, "T"), (1e9, "B"), (1e6, "M"))
+_UNIT: Final = re.compile(r"%|[A-Za-zµ]{2}|\d\s+[a-z]\b|\dh\b")
+_PREFIXED: Final = re.compile(r"\d\s*[kKMBGT]$")
 _DIGITS: Final = 3
 _PSEUDO: Final = {
     "counted_flops_token": "counted FLOPs per token", "counted_hw_flops_token": "counted hardware FLOPs per token",
@@ -28,6 +32,17 @@ def unit_of_field(field: str) -> str:
     return "FLOP/s" if field == "device_peak" else "FLOP" if "flops" in field else ""
 
 
+def shown(field: str, text: str, value: float) -> str:
+    """Return a figure as it was written where that says its unit, else with its unit.
+
+    >>> shown("step_s", "0.51 ms", 0.00051), shown("step_s", "6.3", 0.0063), shown("params", "13e9", 13e9)
+    ('0.51 ms', '6.300 ms', '13.00B')
+    """
+    counted = field in FIELDS and FIELDS[field].kind in ("count", "amount", "share", "factor", "money")
+    written = _UNIT.search(text) is not None or (counted and _PREFIXED.search(text) is not None)
+    return text if written else write(field, value, 4)
+
+
 def write(field: str, value: float, digits: int = _DIGITS) -> str:
     """Write a figure with the unit that suits it.
 
@@ -40,6 +55,7 @@ def write(field: str, value: float, digits: int = _DIGITS) -> str:
     writer = {
         "count": _count, "amount": _amount, "time": _time, "share": _share, "factor": _factor, "money": _money,
     }.get(kind)  # fmt: skip
+    writer = _device_time if field == "gpu_s" else writer
     if writer is not None:
         return writer(value, digits)
     if field == "bus_factor":
@@ -47,10 +63,15 @@ def write(field: str, value: float, digits: int = _DIGITS) -> str:
     unit = unit_of_field(field)
     if unit == "tokens/s":
         return f"{_plain(value, max(digits, 4))} {'sequences/s' if field == 'seq_s' else unit}"
-    for step, prefix in _SI:
-        if abs(value) >= step:
-            return f"{_plain(value / step, digits)} {prefix}{unit}"
-    return f"{_plain(value, digits)} {unit}"
+    return _with_prefix(value, unit, digits)
+
+
+def _with_prefix(value: float, unit: str, digits: int) -> str:
+    """Write a value with the prefix that suits it; beyond them all, with its power of ten."""
+    if abs(value) >= _BEYOND:
+        return f"{value:.{digits}g} {unit}"
+    step, prefix = next(((step, prefix) for step, prefix in _SI if abs(value) >= step), (1.0, ""))
+    return f"{_plain(value / step, digits)} {prefix}{unit}"
 
 
 def _plain(value: float, digits: int) -> str:
@@ -82,6 +103,10 @@ def _time(value: float, digits: int) -> str:
         if value >= step:
             return f"{_plain(value / step, digits)} {unit}"
     return f"{value * 1e9:.{digits}g} ns"
+
+
+def _device_time(value: float, digits: int) -> str:
+    return f"{_plain(value / 3600, digits)} device hours"
 
 
 def _share(value: float, digits: int) -> str:

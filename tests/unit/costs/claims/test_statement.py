@@ -108,6 +108,8 @@ def test_tables_of_one_name_each_and_groups_of_keys_are_read_alike() -> None:
         ({"link": "400 apples"}, "link: unit 'apples' is none here; expected a rate such as '400 GB/s'"),
         ({"mfu": True}, "mfu: expected a number"),
         ({"mfu": [1, 2]}, "mfu: expected a number"),
+        ({"params": Decimal("1e30")}, "params: expected at most 1e.16 parameters"),
+        ({"params": "1" * 5000}, "params: expected a number with its unit"),
         ({"params": 13}, "params: expected a number of parameters such as 13e9"),
         ({"device": "H1000", "mfu": "40 %"}, "device: 'H1000' is not in the device table, and no peak is guessed"),
         ({"convention": "mine", "mfu": "40 %"}, "convention: .*Accepted: 6n"),
