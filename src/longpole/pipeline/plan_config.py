@@ -17,7 +17,7 @@ from longpole.costs.flops import flops_per_token
 from longpole.costs.layout import Layout, Work, complaints
 from longpole.errors import UsageError
 from longpole.hardware.devices import Device, find_device, match_device
-from longpole.pipeline.plan_machine import read_calibration, read_recorded, read_software
+from longpole.pipeline.plan_machine import read_calibration, read_recorded, read_software, tell_device, tell_software
 from longpole.pipeline.plan_told import Told
 from longpole.readers.plan_file.read import refuse_key
 from longpole.readers.plan_file.values import parse_layers
@@ -117,6 +117,8 @@ def read_planned(file: PlanFile) -> Planned:
     _look_at(layout, work, told)
     optimizer = _optimizer(file, told)
     software = read_software(file, optimizer)
+    tell_software(file, layout, software, told)
+    tell_device(file, device, work.dtype, told)
     cluster = _cluster(file, device, layout, told)
     recorded = read_recorded(file)
     calibration, error_share = _calibration(file, model, CollectiveCosts(cluster, recorded), software, told)
@@ -158,6 +160,7 @@ def read_ground(file: PlanFile, layout: Layout, dtype: str) -> Ground:
     told = Told()
     model, model_source = _model(file, told)
     device = _device(file, dtype, told)
+    tell_device(file, device, dtype, told)
     return Ground(
         path=file.path,
         name=str(file.section("").get("name", "")),
@@ -475,9 +478,6 @@ def _cluster(file: PlanFile, device: Device, layout: Layout, told: Told) -> Clus
         told.default(
             "[hardware] scaleup_gb_per_s", f"{device.scaleup_bytes_per_s / BYTES_PER_GB:g}", "one way, device table"
         )
-    if not given.keys() & {"memory_gb", "memory_limit_gb"} and device.usable_memory_bytes:
-        usable_gb = device.usable_memory_bytes / BYTES_PER_GB
-        told.default("[hardware] memory_gb", f"{usable_gb:.1f}", "what the device reports")
     if network is None and node is not None and layout.world > node:
         says = (
             f"missing: {layout.world} devices are more than one node of {node}, and no rate is guessed. State what one"

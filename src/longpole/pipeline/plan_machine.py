@@ -12,13 +12,16 @@ from longpole.costs.step_traffic import Software
 from longpole.errors import UsageError
 from longpole.hardware.nccl_fits import Fit
 from longpole.readers.plan_file.read import refuse_key
-from longpole.units import NS_PER_S
+from longpole.units import BYTES_PER_GB, NS_PER_S
 
 if TYPE_CHECKING:
+    from longpole.costs.layout import Layout
+    from longpole.hardware.devices import Device
     from longpole.pipeline.plan_told import Told
     from longpole.readers.plan_file.read import PlanFile
 
 _MIB: Final = 1 << 20
+_TERA: Final = 10**12
 _US: Final = 1e-6
 _OF_WIRING: Final = ("dispatch_bytes", "combine_bytes", "routed_nodes", "scatter_gather", "reshard")
 
@@ -62,6 +65,35 @@ def read_software(file: PlanFile, optimizer: str) -> Software:
     if "bucket_mib" in given:
         given["bucket_bytes"] = given.pop("bucket_mib") * _MIB
     return Software(**given, wiring=wiring, optimizer=optimizer)
+
+
+def tell_software(file: PlanFile, layout: Layout, software: Software, told: Told) -> None:
+    """Tell what a plan does not say of the software, as far as its layout has messages of that kind."""
+    given = file.section("software")
+    sent = {
+        "hides_tp": layout.tp > 1,
+        "hides_cp": layout.cp > 1,
+        "hides_ep": layout.ep > 1,
+        "hides_pp": layout.pp > 1,
+        "hides_dp": layout.dp * layout.cp > 1,
+    }
+    for key, is_sent in sent.items():
+        if is_sent and key not in given:
+            told.default(f"[software] {key}", str(getattr(software, key)).lower(), "")
+    if sent["hides_dp"] and software.hides_dp and "bucket_mib" not in given:
+        told.default("[software] bucket_mib", f"{software.bucket_bytes / _MIB:g}", "PyTorch's")
+
+
+def tell_device(file: PlanFile, device: Device, dtype: str, told: Told) -> None:
+    """Tell what a plan does not say of its device, and the table does."""
+    given = file.section("hardware")
+    if "peak_tflops" not in given:
+        told.default("[hardware] peak_tflops", f"{device.peak(dtype) / _TERA:g}", "dense, device table")
+    if not given.keys() & {"memory_gb", "memory_limit_gb"} and device.usable_memory_bytes:
+        usable_gb = device.usable_memory_bytes / BYTES_PER_GB
+        told.default("[hardware] memory_gb", f"{usable_gb:.1f}", "what the device reports")
+    if "memory_gb_per_s" not in given and device.memory_bytes_per_s:
+        told.default("[hardware] memory_gb_per_s", f"{device.memory_bytes_per_s / BYTES_PER_GB:g}", "device table")
 
 
 def read_recorded(file: PlanFile) -> tuple[RecordedFit, ...]:

@@ -56,11 +56,30 @@ def test_what_is_stated_is_not_told() -> None:
     stated = told(
         training={"recompute": "full", "dtype": "bf16", "gradient_bytes": 2, "optimizer": "adam", "flash": True},
         layout={"sp": False, "schedule": "1f1b"},
-        hardware={"devices_per_node": 8, "scaleup_gb_per_s": 450, "memory_gb": 80},
+        hardware={
+            "devices_per_node": 8,
+            "scaleup_gb_per_s": 450,
+            "memory_gb": 80,
+            "memory_gb_per_s": 3350,
+            "peak_tflops": 989.4,
+        },
+        software={"hides_tp": False, "hides_pp": True, "hides_dp": True, "bucket_mib": 25},
         calibration={"launch_us": 2},
     )
 
     assert {key for key in stated if key not in ("[training] fused_loss", "[layout] dp")} == set()
+
+
+def test_what_software_hides_is_told_where_there_is_something_to_hide() -> None:
+    one_device: dict[str, Any] = {"layout": {"tp": 1, "pp": 1}, "hardware": {"devices": 1}}
+
+    assert not [key for key in told(**one_device) if key.startswith("[software]")]
+    assert {key: value for key, value in told().items() if key.startswith("[software]")} == {
+        "[software] hides_tp": "false",
+        "[software] hides_pp": "true",
+        "[software] hides_dp": "true",
+        "[software] bucket_mib": "25",
+    }
 
 
 def test_a_convention_left_out_is_refused_with_what_is_accepted() -> None:
