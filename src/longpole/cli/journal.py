@@ -34,8 +34,8 @@ Examples:
     --no-record 'a revert'
 
 \b
-A GAIN is 1.25x (so many times as fast) or 20% (of the time per item is saved),
-which is how longpole candidates prints it."""
+A GAIN is 1.25x (so many times as fast) or 20% (of the time per item is
+saved), which is how longpole candidates prints it."""
 
 journal_app = typer.Typer(
     help="Keep a journal of changes: expected, measured, decided.",

@@ -23,8 +23,8 @@ Examples:
   longpole bench calibrate --pairs 40 --out noise.json bench_step.py::step
 
 \b
-Exit codes: 0 calibrated, 2 the command cannot be started, 6 it failed or there
-  were too few pairs."""
+Exit codes: 0 calibrated, 2 the command cannot be started, 6 it failed or
+  there were too few pairs."""
 INVALID: Final = 6
 THRESHOLD: Final = 0.03
 _WARMUP_PROCESSES: Final = 1

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 EXAMPLES: Final = """\b
 Examples:
   longpole bench collectives --sizes 4KiB..16MiBx4 --kinds all_reduce
-  longpole bench collectives --set NCCL_ALGO=Ring,Tree --set NCCL_PROTO=LL,Simple
+  longpole bench collectives --set NCCL_ALGO=Ring,Tree --set NCCL_PROTO=LL
   longpole bench collectives --bucket 1MiB,25MiB --label ddp
   longpole bench collectives --read all_reduce_perf.log --json record.json
-  longpole whatif traces/ --fuse all_reduce=25MB --collective-record record.json
+  longpole whatif traces/ --fuse all_reduce=25MB --collective-record rec.json
 
 \b
 Exit codes: 0 measured, 1 a setting failed, 6 a result was wrong."""

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 EXAMPLES: Final = """\b
 Examples:
   longpole bench gate --a 'python old.py' --b 'python new.py'
-  longpole bench gate --a 'git-old/step.sh' --b './step.sh' --threshold 5% --budget 5min
-  longpole bench gate baseline.json new.json --metric time --metric peak_memory=5%
-  longpole bench gate baseline.json new.json --junit gate.xml --markdown gate.md
+  longpole bench gate --a 'old/step.sh' --b './step.sh' --threshold 5%
+  longpole bench gate base.json new.json --metric time --metric peak_memory=5%
+  longpole bench gate base.json new.json --junit gate.xml --markdown gate.md
 
 \b
 Exit codes: 0 same or improved, 1 regressed, 5 inconclusive, 6 invalid."""

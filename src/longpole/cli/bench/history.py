@@ -20,10 +20,11 @@ Examples:
   longpole bench history benchmarks/results
   longpole bench history results/ --threshold 2% --picture history.svg
   longpole bench history results/ --fail-on-drift
-  longpole bench history results/ --accept v2.1 --because 'checks every batch now'
+  longpole bench history results/ --accept v2.1 --because 'checks every batch'
 
 \b
-Exit codes: 0; with --fail-on-drift 1 where a benchmark got slower, 5 where none can be judged."""
+Exit codes: 0; with --fail-on-drift 1 where a benchmark got slower, 5 where
+  none can be judged."""
 SLOWER: Final = 1
 CANNOT_TELL: Final = 5
 _BASELINE: Final = 20

@@ -23,12 +23,13 @@ EXAMPLES: Final = """\b
 Examples:
   longpole bench io
   longpole bench io --dry-run --sizes 4KiB..1GiB
-  longpole bench io --in /mnt/data --paths 'torch.*,safetensors.*' --label nvme
+  longpole bench io --in /mnt/data --paths 'torch.*' --label nvme
   longpole bench io --paths output --exposed --every 10min
   longpole bench show benchmarks/results/ID/LABEL.json
 
 \b
-Exit codes: 0 measured, 6 failed, or a path is not what it says, 130 interrupted."""
+Exit codes: 0 measured, 6 failed, or a path is not what it says,
+  130 interrupted."""
 INTERRUPTED_CODE: Final = 130
 INVALID_CODE: Final = 6
 

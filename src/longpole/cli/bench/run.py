@@ -22,12 +22,12 @@ EXAMPLES: Final = """\b
 Examples:
   longpole bench run --label before -- python train.py --steps 50
   longpole bench run bench_step.py::step
-  longpole bench run --processes 20 --target 1% --budget 5min -- ./solver input.bin
+  longpole bench run --processes 20 --target 1% --budget 5min -- ./solver in.bin
   longpole bench run --items 16384:token --input data.bin -- python train.py
 
 \b
-Exit codes: 0 measured, 2 the command cannot be started, 6 it failed, its result is
-  wrong, or no unit of it counts."""
+Exit codes: 0 measured, 2 the command cannot be started, 6 it failed, its
+  result is wrong, or no unit of it counts."""
 INVALID: Final = 6
 INTERRUPTED: Final = 130  # what a shell reports for a program that SIGINT ended: 128 + 2
 PROCESSES: Final = 10
