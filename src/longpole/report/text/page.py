@@ -16,6 +16,7 @@ from longpole.report.text.not_known import render_not_known
 from longpole.report.text.path import render_path
 from longpole.report.text.ranks import render_ranks
 from longpole.report.text.record import render_record
+from longpole.report.text.resources import render_resources
 
 if TYPE_CHECKING:
     from longpole.report.document import Report
@@ -47,6 +48,7 @@ def render_text(report: Report, *, width: int, color: bool) -> str:
         render_ranks(report, scale, style),
         render_collectives(report, scale, style),
         render_path(report, style),
+        render_resources(report, style),
         render_not_known(report, style),
         render_record(report, style),
     ]
