@@ -368,10 +368,20 @@ def nearest_of(evaluation: Evaluation) -> str:
 
 
 def repairs(found: list[AuditFinding]) -> str:
-    """Return the whole numbers with which the first contradiction would hold, where one of its counts is wrong."""
+    """Return the whole numbers with which a contradiction would hold, where a count is wrong.
+
+    Of several contradictions, those that repair them all; where none does, those that repair the first.
+    """
     if not found or found[0].status != "contradicts":
         return ""
     counts = [one for one in found[0].corrections[1:] if one.field in FIELDS and FIELDS[one.field].exact]
+    others = [one.corrections for one in found[1:] if one.status == "contradicts" and one.corrections]
+    of_all = [
+        one
+        for one in counts
+        if all(any((o.field, o.value) == (one.field, one.value) for o in other) for other in others)
+    ]
+    counts = of_all or counts
     return ", or ".join(f"{one.what} {write(one.field, one.value)}" for one in counts[:_REPAIRS])
 
 

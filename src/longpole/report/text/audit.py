@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 _LABEL: Final = 13
 _LINES: Final = 8
 _SHOWN: Final = 4
-_FEW: Final = 20  # slips: where only counts contradict each other, hardly any is tried
 _ROWS: Final = 24
 _GOOD: Final = ("consistent", "consistent_under")
 _WRONG: Final = ("impossible", "contradicts", "implausible")
@@ -140,7 +139,7 @@ def _explained(one: AuditStatement, style: Style) -> list[str]:
     for number, explanation in enumerate(one.explanations[:_SHOWN]):
         lines += _row("holds if" if number == 0 else "or if", escape(explanation.says), style)
         lines += [style.faint(line) for line in _row("", escape(f"→ {explanation.claim}"), style)]
-    counts = any(len(finding.corrections) > 1 for finding in one.findings) and one.tried < _FEW
+    counts = "it would hold with" in one.says
     if _is_wrong(one) and not one.explanations and one.tried and not counts and one.qualifier != "wording":
         lines += _row("holds if", f"no slip that is known repairs it ({one.tried:,} tried, pairs included)", style)
         if one.nearest:

@@ -108,6 +108,24 @@ def test_a_claim_of_counts_alone_is_repaired_by_another_count_and_by_no_invented
     assert statement.explanations == []
 
 
+def test_a_count_that_repairs_every_contradiction_is_the_one_that_is_named() -> None:
+    (statement,) = audited(
+        """
+        gpus = 16384
+        tp = 8
+        cp = 16
+        pp = 16
+        dp = 4
+        seq = 131072
+        batch_per_dp = 16
+        tokens_per_batch = "16M"
+        """
+    ).statements
+
+    assert [one.code for one in statement.findings if one.status == "contradicts"] == ["R1", "R2"]
+    assert statement.says.endswith("it would hold with DP 8")
+
+
 def test_conventions_are_shown_with_what_each_makes_of_the_figure() -> None:
     (statement,) = audited(
         """
