@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.gate.page import render_page
 from benchmarks.gate.grid import COUNTS, NOISES, PAGE, SEQUENTIAL
+from benchmarks.gate.page import render_page
 from benchmarks.gate.simulate import complaints, simulate, simulate_all
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ EXAMPLES: Final = """\b
 Examples:
   longpole bench run --label before -- python train.py --steps 50
   longpole bench run bench_step.py::step
-  longpole bench run --processes 20 --target 1% --budget 5min -- ./solver in.bin
+  longpole bench run --processes 20 --target 1% -- ./solver input.bin
   longpole bench run --items 16384:token --input data.bin -- python train.py
 
 \b
