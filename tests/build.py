@@ -76,6 +76,7 @@ class HostSpan:
     of_autograd: bool = False
     shapes: str = ""
     stack: str = ""
+    types: str = ""
 
 
 @dataclass(eq=False, slots=True)
@@ -141,9 +142,11 @@ class Script:
     def step(self, number: int, start: float, end: float, *, thread: str = MAIN) -> HostSpan:
         return self.span(f"ProfilerStep#{number}", start, end, thread=thread)
 
-    def op(self, name: str, start: float, end: float, *, thread: str = MAIN, shapes: str = "") -> HostSpan:
+    def op(
+        self, name: str, start: float, end: float, *, thread: str = MAIN, shapes: str = "", types: str = ""
+    ) -> HostSpan:
         row = self.span(name, start, end, kind=Kind.OPERATOR, thread=thread)
-        row.shapes = shapes
+        row.shapes, row.types = shapes, types
         return row
 
     def frame(self, name: str, start: float, end: float, *, thread: str = MAIN) -> HostSpan:
@@ -319,6 +322,7 @@ class _Lowered:
             aside=self._host_table(sorted(script.aside, key=self._host_key)),
             flows=FlowTable.empty(),
             input_dims=self._sparse([row.shapes for row in self.host]),
+            input_types=self._sparse([row.types for row in self.host]),
             call_stacks=self._sparse([row.stack for row in self.host]),
             backward=np.array([place for place, row in enumerate(self.host) if row.of_autograd], np.int64),
             collectives=(),

@@ -1,0 +1,196 @@
+"""The resource-time matrix and the indicators, against values worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import UNSET
+
+from longpole.records.ledger import Unknown
+from longpole.records.resources import COLUMNS, MatrixRow, Resources
+from longpole.report.resource_peaks import Peaks
+from longpole.report.resources import resources_of
+from tests.build import Script, measure
+
+H100 = "NVIDIA H100 80GB HBM3"
+BF16 = '["c10::BFloat16", "c10::BFloat16"]'
+# 2 · 4096³ FLOPs, 3 · 4096² · 2 bytes
+BIG = "[[4096, 4096], [4096, 4096]]"
+BIG_FLOPS, BIG_BYTES = 2 * 4096**3, 6 * 4096**2
+
+
+def resources(script: Script, device: str = H100) -> Resources:
+    found = of(script, device)
+    assert isinstance(found, Resources)
+    return found
+
+
+def of(script: Script, device: str = H100) -> Resources | Unknown:
+    digest = measure(script)
+    for row in digest.rows:
+        row.device_name = device
+    return resources_of([digest], [])
+
+
+def one_product(*, took_us: float = 200, host_us: float = 20, shapes: str = BIG, unit_us: float = 400) -> Script:
+    script = Script()
+    script.step(0, 0, unit_us)
+    script.op("aten::mm", 0, host_us, shapes=shapes, types=BF16)
+    script.kernel(host_us, host_us + took_us, script.launch(1, 5))
+    return script
+
+
+def row_of(found: Resources, name: str = "aten::mm") -> MatrixRow:
+    return next(row for row in found.rows if row.name == name)
+
+
+class TestCells:
+    def test_a_share_is_the_time_needed_at_the_peak_over_the_time_taken(self) -> None:
+        found = resources(one_product())
+
+        cells = row_of(found).cells
+
+        assert cells["tensor"].demand == BIG_FLOPS
+        assert cells["tensor"].share == pytest.approx(BIG_FLOPS / 989.4e12 / 200e-6)
+        assert cells["tensor"].achievable_share == pytest.approx(BIG_FLOPS / (989.4e12 * 794.5 / 989) / 200e-6)
+        assert cells["hbm"].share == pytest.approx(BIG_BYTES / 3.35e12 / 200e-6)
+        assert cells["hbm"].achievable_share is UNSET
+        assert cells["host"].share == pytest.approx(0.1)
+
+    def test_a_large_product_is_bound_by_tensor_units_then_by_memory(self) -> None:
+        row = row_of(resources(one_product()))
+
+        assert (row.bound_by, row.next_bound) == ("tensor", "hbm")
+        assert row.headroom == pytest.approx(200e-6 / (BIG_FLOPS / 989.4e12))
+
+    def test_a_thin_product_is_bound_by_memory(self) -> None:
+        row = row_of(resources(one_product(shapes="[[1, 4096], [4096, 4096]]", took_us=20)))
+
+        assert row.bound_by == "hbm"
+
+    def test_more_than_the_peak_names_nothing(self) -> None:
+        row = row_of(resources(one_product(took_us=50)))
+
+        assert isinstance(row.bound_by, Unknown)
+        assert "more than the peak" in row.bound_by.unknown
+        assert row.headroom is UNSET
+
+    def test_too_little_of_all_columns_names_nothing(self) -> None:
+        row = row_of(resources(one_product(shapes="[[8, 8], [8, 8]]")))
+
+        assert isinstance(row.bound_by, Unknown)
+        assert "no column" in row.bound_by.unknown
+
+    def test_issuing_bounds_only_where_the_device_waits(self) -> None:
+        waits = row_of(resources(one_product(host_us=300, unit_us=2000)))
+        ahead = Script()
+        ahead.step(0, 0, 620)
+        ahead.op("aten::mm", 0, 300, shapes=BIG, types=BF16)
+        ahead.kernel(10, 210, ahead.launch(1, 5))
+        ahead.op("aten::mm", 300, 600, shapes=BIG, types=BF16)
+        ahead.kernel(310, 610, ahead.launch(301, 305))
+
+        assert waits.bound_by == "host"
+        assert row_of(resources(ahead)).bound_by == "tensor"
+
+    def test_an_unknown_device_has_demands_and_no_shares(self) -> None:
+        found = resources(one_product(), device="Imaginary 9000")
+
+        row = row_of(found)
+
+        assert isinstance(found.device, Unknown)
+        assert row.cells["tensor"].demand == BIG_FLOPS
+        assert row.cells["tensor"].share is UNSET
+        assert isinstance(row.bound_by, Unknown)
+        assert "no peak is guessed" in row.bound_by.unknown
+
+    def test_copies_ask_for_pcie(self) -> None:
+        script = one_product()
+        script.copy("htod", 230, 330, size_bytes=63 * 10**5)
+
+        cell = row_of(resources(script), "copy htod").cells["pcie"]
+
+        assert cell.share == pytest.approx(1.0)
+
+    def test_columns_without_figures_say_why(self) -> None:
+        columns = {column.name: column.empty_because for column in resources(one_product()).columns}
+
+        assert tuple(columns) == COLUMNS
+        assert "counters" in columns["l2"]
+        assert columns["tensor"] == ""
+
+
+class TestIndicators:
+    def test_compute_and_memory_are_shares_of_the_unit(self) -> None:
+        found = resources(one_product())
+
+        whole = found.indicators[0]
+
+        assert (whole.stage, whole.wall_ns, whole.busy_share) == ("all", 400_000, 0.5)
+        assert whole.compute.share == pytest.approx(BIG_FLOPS / 989.4e12 / 400e-6)
+        assert whole.memory.share == pytest.approx(BIG_BYTES / 3.35e12 / 400e-6)
+        assert whole.link.share == 0.0
+        assert whole.bound_class == "compute"
+
+    def test_half_covered_names_a_class_and_less_does_not(self) -> None:
+        half, less = one_product(unit_us=420), one_product(unit_us=420)
+        half.kernel(220, 420, half.launch(30, 32), name="unknown")
+        less.kernel(220, 421, less.launch(30, 32), name="unknown")
+
+        assert resources(half).indicators[0].bound_class == "compute"
+        unnamed = resources(less).indicators[0]
+        assert isinstance(unnamed.bound_class, Unknown)
+        assert "less than half" in unnamed.bound_class.unknown
+        assert unnamed.covered_share == pytest.approx(200 / 401)
+
+    def test_a_device_that_mostly_waits_is_waiting_whatever_it_does(self) -> None:
+        assert resources(one_product(unit_us=1000)).indicators[0].bound_class == "waiting"
+
+    def test_of_a_collective_of_unknown_size_the_link_is_not_known(self) -> None:
+        script = one_product()
+        script.collective(230, 330)
+
+        link = resources(script).indicators[0].link
+
+        assert isinstance(link.share, Unknown)
+
+
+def test_uncounted_time_and_coverage_add_up() -> None:
+    script = one_product(unit_us=500)
+    script.kernel(220, 320, script.launch(30, 32), name="unknown")
+
+    found = resources(script)
+
+    assert found.covered_share == pytest.approx(2 / 3)
+    assert sum(one.time_share for one in found.uncounted) == pytest.approx(1 / 3)
+
+
+def test_without_shapes_there_is_no_matrix() -> None:
+    script = Script()
+    script.step(0, 0, 100)
+    script.kernel(10, 50)
+
+    found = of(script)
+
+    assert isinstance(found, Unknown)
+    assert found.missing == ["record_shapes=True"]
+
+
+def test_without_a_device_there_is_no_matrix() -> None:
+    script = Script()
+    script.step(0, 0, 100)
+    script.op("aten::mm", 0, 50, shapes=BIG, types=BF16)
+
+    assert isinstance(of(script), Unknown)
+
+
+@pytest.mark.parametrize(
+    ("column", "dtype", "tera_per_s"),
+    [("tensor", "bf16", 989.4), ("tensor", "tf32", 494.7), ("vector", "bf16", 66.9), ("hbm", "", 3.35)],
+)
+def test_peaks_are_those_of_the_tables(column: str, dtype: str, tera_per_s: float) -> None:
+    assert Peaks.of(H100).of_column(column, dtype).per_s == pytest.approx(tera_per_s * 1e12)
+
+
+@pytest.mark.parametrize(("column", "dtype"), [("tensor", "fp32"), ("vector", "fp64"), ("tensor", ""), ("l2", "")])
+def test_what_no_table_states_is_not_known(column: str, dtype: str) -> None:
+    assert isinstance(Peaks.of(H100).of_column(column, dtype).per_s, Unknown)
