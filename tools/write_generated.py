@@ -33,6 +33,7 @@ from longpole.report.gate_markdown import render_gate_markdown
 from longpole.report.history import history_schema
 from longpole.report.journal import journal_schema
 from longpole.report.json import report_schema
+from longpole.report.markdown import render_markdown
 from longpole.report.operations import operations_schema
 from longpole.report.plan import plan_schema
 from longpole.report.scaling import scaling_schema
@@ -99,6 +100,7 @@ def generated_files() -> dict[Path, bytes]:
         GOLDEN / f"plan-{name}.txt": render_plan(build(), width=80, color=False, explain=explain).encode()
         for name, (build, explain) in PLAN_SAMPLES.items()
     }
+    pages[GOLDEN / "report-typical.md"] = render_markdown(SAMPLES["typical"]()).encode()
     pages[GOLDEN / "gate-regressed.md"] = render_gate_markdown(GATE_SAMPLES["regressed"]()).encode()
     pages |= {
         GOLDEN / f"balance-{name}.txt": render_balance(build(), width=80, color=False).encode()

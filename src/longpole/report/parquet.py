@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 # Types go by the columns' names, so that they are the same where a table has no rows or no known figure.
 _INT: Final = ("_ns", "bytes", "count", "_units", "rank")
-_INTS: Final = ("byte", "count_split", "event", "items", "line")
-_FLOAT: Final = ("share", "gb_per_s", "gamma", "drift")
+_INTS: Final = ("byte", "calls", "count_split", "event", "items", "kernels", "line")
+_FLOAT: Final = ("share", "gb_per_s", "gamma", "drift", "demand", "headroom", "slowdown")
 _BOOLS: Final = ("slow", "steady")
 _LISTS: Final = (("gaps", "idle_ns"),)  # written as a text: a time for each reason
 

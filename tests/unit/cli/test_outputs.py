@@ -22,6 +22,8 @@ def make_outputs(
     csv_folder: Path | str | None = None,
     quiet: bool = False,
     detail: str = "rank",
+    markdown_file: Path | str | None = None,
+    parquet_folder: Path | None = None,
 ) -> Outputs:
     return Outputs(
         json_file=None if json_file is None else str(json_file),
@@ -29,6 +31,8 @@ def make_outputs(
         detail=detail,
         quiet=quiet,
         color="never",
+        markdown_file=None if markdown_file is None else str(markdown_file),
+        parquet_folder=None if parquet_folder is None else str(parquet_folder),
     )
 
 
@@ -129,3 +133,29 @@ def test_a_trace_is_never_overwritten_by_its_report(tmp_path: Path) -> None:
         make_outputs(json_file=tmp_path / "." / "rank0.json").write(report)
 
     assert trace.read_text() == "[]"
+
+
+def test_markdown_takes_the_pages_place_on_standard_output(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    make_outputs(markdown_file="-", parquet_folder=tmp_path / "tables").write(REPORT)
+
+    out = capsys.readouterr().out
+    assert out.startswith("### The long pole")
+    assert "THE LONG POLE" not in out
+    assert (tmp_path / "tables" / "ledger.parquet").read_bytes()[:4] == b"PAR1"
+
+
+def test_a_file_of_markdown_is_written_beside_the_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    make_outputs(markdown_file=tmp_path / "comment.md").write(REPORT)
+
+    assert capsys.readouterr().out.startswith("8 of 8 ranks")
+    assert (tmp_path / "comment.md").read_text(encoding="utf-8").startswith("### The long pole")
+
+
+def test_two_documents_on_standard_output_are_refused() -> None:
+    with pytest.raises(UsageError, match="--json - and --markdown -: expected one document"):
+        make_outputs(json_file="-", markdown_file="-").check()
+
+
+def test_a_missing_folder_for_markdown_is_told_by_its_option(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"--markdown .*does not exist"):
+        make_outputs(markdown_file=tmp_path / "none" / "comment.md").check()
