@@ -84,7 +84,7 @@ def check_counts(schedule: str, stages: int, micro_batches: int, chunks: int = 1
     return chunks
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def order_of(schedule: str, stages: int, micro_batches: int, chunks: int) -> Order:
     """Return the passes of every device; counts as `check_counts` returns them."""
     rows: Iterable[list[Step]]

@@ -76,10 +76,24 @@ class Program(NamedTuple):
         return ends
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def program_of(schedule: str, stages: int, micro_batches: int, chunks: int) -> Program:
     """Return a schedule sorted; counts as `check_counts` returns them."""
     return compiled(order_of(schedule, stages, micro_batches, chunks))
+
+
+@lru_cache(maxsize=64)
+def groups_of(schedule: str, stages: int, micro_batches: int, chunks: int) -> tuple[tuple[int, int, int], ...]:
+    """Return the entries of each pass of the third p micro-batches, and of the same pass p and 2p micro-batches on."""
+    places: dict[tuple[str, int, int], int] = {}
+    for place, step in enumerate(program_of(schedule, stages, micro_batches, chunks).steps):
+        for op in step:
+            places[op] = place
+    return tuple(
+        (place, places[kind, part, number + stages], places[kind, part, number + 2 * stages])
+        for (kind, part, number), place in places.items()
+        if 2 * stages <= number < 3 * stages
+    )
 
 
 def compiled(order: Order) -> Program:

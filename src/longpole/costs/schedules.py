@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.costs.formula import Formula
 from longpole.costs.schedule_orders import DUAL, STAGGERED, check_counts, order_of, placement
-from longpole.costs.schedule_program import program_of
+from longpole.costs.schedule_program import groups_of, program_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ BUBBLE_SHARE: Final = Formula("(p-1)/(v*m+p-1)", "", f"{_SC21}: bubble / (bubble
 IN_FLIGHT_1F1B: Final = Formula("min(p, m)", "", _SC21)
 IN_FLIGHT_INTERLEAVED: Final = Formula("p*(1+(p-1)/(p*v))", "", "arXiv:2205.05198, section 4.2.3")
 IN_FLIGHT_DUALPIPE: Final = Formula("p+1", "", _DUALPIPE)
-_RUN_GROUPS: Final = 2  # after so many micro-batches per stage a pipeline may run on as before
+_RUN_GROUPS: Final = 8  # micro-batches per stage: the fifth p are done before any device runs out of forwards
 _WEIGHTS_IN_BUBBLE: Final = {"gpipe": 0, "1f1b": 0, "interleaved": 0, "zb1p": 2, "zb2p": 3}  # W taken off F + B
 
 
@@ -222,9 +222,7 @@ def step_seconds(
 
     Devices that are all alike take the closed form where it is exact; `gpipe` and `1f1b` with unequal stages or
     transfers take a recursion over the micro-batches that stops once every further micro-batch costs the same; the rest
-    is simulated, and remembered. There, many micro-batches are not all run: where p more of them cost exactly what the
-    busiest device computes, so do further ones. That is no theorem, but no simulation out of 5,000 said otherwise
-    (tests/unit/costs/test_schedules.py tries more).
+    is simulated, and remembered; of many micro-batches as many as it takes to see that the pipeline has settled.
     """
     chunks = check_counts(schedule, stages, micro_batches, chunks)
     if isinstance(times, Times) and not transfer_s and schedule not in DUAL:
@@ -271,15 +269,13 @@ def estimate_seconds(
 def _period(
     schedule: str, stages: int, micro_batches: int, times: tuple[Times, ...], chunks: int, transfer_s: float
 ) -> float:
-    """Return the period of a run, from two shorter ones where it goes on as they do."""
+    """Return the period of a run, from a shorter one where that has settled."""
     rest = micro_batches // stages - _RUN_GROUPS
-    if rest > 1 and schedule not in DUAL:
+    if rest > 0 and schedule not in DUAL:
         few = micro_batches - rest * stages
-        short_s, long_s = (_period(schedule, stages, count, times, chunks, transfer_s) for count in (few, few + stages))
-        group_s = long_s - short_s
-        busy_s = stages * max(_per_micro_batch(schedule, stages, times))
-        if abs(group_s - busy_s) <= 1e-12 * long_s:
-            return long_s + (rest - 1) * busy_s
+        group_s = _settled_s(schedule, stages, few, times, chunks, transfer_s)
+        if group_s is not None:
+            return _period(schedule, stages, few, times, chunks, transfer_s) + rest * group_s
     program = program_of(schedule, stages, micro_batches, chunks)
     lengths = _lengths(program, times)
     ends = program.ends(lengths, transfer_s)
@@ -291,6 +287,27 @@ def _period(
         firsts.setdefault(entry.device, end - lengths[entry.length])
         lasts[entry.device] = end
     return max(last - firsts[device] for device, last in lasts.items())
+
+
+def _settled_s(
+    schedule: str, stages: int, micro_batches: int, times: tuple[Times, ...], chunks: int, transfer_s: float
+) -> float | None:
+    """Return what p more micro-batches cost in a run that has settled, None in one that has not.
+
+    Behind the warm-up, what a pass waits for is what the same pass p micro-batches earlier waited for, p micro-batches
+    on, and reaches back no further than 2p. So once p micro-batches have moved all their passes by one time, and the
+    next p by the same, all others will.
+    """
+    program = program_of(schedule, stages, micro_batches, chunks)
+    ends = program.ends(_lengths(program, times), transfer_s)
+    groups = groups_of(schedule, stages, micro_batches, chunks)
+    _, second, third = groups[0]
+    group_s = ends[third] - ends[second]
+    allowed_s = 1e-12 * max(ends)
+    for one, two, three in groups:
+        if abs(ends[two] - ends[one] - group_s) > allowed_s or abs(ends[three] - ends[two] - group_s) > allowed_s:
+            return None
+    return group_s
 
 
 def _per_micro_batch(schedule: str, stages: int, times: Sequence[Times]) -> list[float]:
