@@ -92,10 +92,8 @@ def report(
 
     with Progress(wanted=not quiet) as progress:
         run, document = report_on(paths, options, progress.update)
-    if viewed is not None:
-        with Progress(wanted=not quiet, counted=True) as reading:
-            viewed.write(paths, options, run, document, reading.update)
     with Progress(wanted=not quiet, counted=True) as reading:
+        viewed.write(paths, options, run, document, reading.update)
         page.write(paths, options, run, document, reading.update)
     if kept is not None:
         kept.write(run, document, options)

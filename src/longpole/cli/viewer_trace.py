@@ -23,24 +23,28 @@ _OPTION = "--perfetto"
 
 @dataclass(frozen=True, slots=True)
 class ViewerTrace:
-    """A file for the viewer; compressed where its name ends in `.gz`."""
+    """The file of `--perfetto`, compressed where its name ends in `.gz`.
 
-    file: str
+    Attributes:
+        path: The file, None for no trace.
+    """
+
+    path: Path | None
 
     @classmethod
-    def of_option(cls, file: str | None) -> ViewerTrace | None:
-        """Read the option; None where no such file is wanted.
+    def of_option(cls, file: str | None) -> ViewerTrace:
+        """Look whether the file can be written, before long work is done in vain.
 
         Raises:
-            UsageError: The file cannot be written.
+            UsageError: It cannot.
         """
-        if file is None:
-            return None
         if file == STDOUT:
             msg = f"{_OPTION} -: expected a file; the page and --json may go to standard output, a trace may not"
             raise UsageError(msg)
-        check_file(_OPTION, Path(file))
-        return cls(file)
+        path = Path(file) if file is not None else None
+        if path is not None:
+            check_file(_OPTION, path)
+        return cls(path)
 
     def write(
         self,
@@ -50,25 +54,27 @@ class ViewerTrace:
         report: Report,
         progress: Callable[[str, int, int], None],
     ) -> None:
-        """Write the trace of a run, and say whose spans are not in it.
+        """Write the trace of a run, where one was asked for, and say whose spans are not in it.
 
         Raises:
-            UsageError: The file cannot be written, or is one of the traces.
+            UsageError: The file is one of the traces, or cannot be written.
         """
+        if self.path is None:
+            return
         from longpole.pipeline.perfetto import write_perfetto
 
-        refuse_traces(_OPTION, Path(self.file), report)
+        refuse_traces(_OPTION, self.path, report)
         try:
-            with Path(self.file).open("wb") as out:
+            with self.path.open("wb") as out:
                 missing = self._write(out, lambda to: write_perfetto(to, paths, options, run, report, progress))
         except OSError as error:
-            refuse(_OPTION, Path(self.file), error)
+            refuse(_OPTION, self.path, error)
         if missing:
             ranks = ", ".join(map(str, missing[:8])) + (", …" if len(missing) > 8 else "")
-            tell(f"{self.file}: no spans of {format_count(len(missing), 'rank')} ({ranks}): not to be read again")
+            tell(f"{self.path}: no spans of {format_count(len(missing), 'rank')} ({ranks}): not to be read again")
 
     def _write(self, out: BinaryIO, write: Callable[[BinaryIO], list[int]]) -> list[int]:
-        if not self.file.endswith(".gz"):
+        if self.path is None or self.path.suffix != ".gz":
             return write(out)
         from isal import igzip
 
