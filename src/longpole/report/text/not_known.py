@@ -21,7 +21,7 @@ _LINES: Final = 3
 _ORDER: Final = (("/ledger/", 0), ("/run/", 1), ("/unit/period_ns/p95", 5), ("/unit/period_ns", 1), ("/ranks/", 2))
 _UNRANKED: Final = 4
 _ON_THE_PAGE: Final = 2
-_BESIDE_THE_PAGE: Final = re.compile(r"/headline$|/unit/items/|/candidates/|/resources/|/ranks/\d+/units/")
+_BESIDE_THE_PAGE: Final = re.compile(r"/headline$|/unit/items/|/candidates/|/resources|/ranks/\d+/units/")
 
 
 def render_not_known(report: Report, style: Style) -> list[str]:
