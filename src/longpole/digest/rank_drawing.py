@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from longpole.analyses.rungs import DeviceRow
     from longpole.digest.digest import Laid, Selection
     from longpole.settings import Settings
+    from longpole.timeline.tables import Track
     from longpole.timeline.timeline import Timeline
     from longpole.vocabulary.matcher import Vocabulary
 
@@ -148,7 +149,7 @@ def draw_laid(
     names = [*rank.timeline.names, *IDLE_REASONS]
     for track in tracks:
         parts.append(_thread(rank, track, len(lanes), depth_max, has_device=bool(device_rows)))
-        label = rank.timeline.tracks[track].name or str(rank.timeline.tracks[track].tid)
+        label = _thread_name(rank.timeline.tracks[track])
         lanes.append(Lane(THREAD, f"main {label}" if track == rank.timeline.main_track else label, "", label))
     for row in device_rows:
         device = f"{rank.timeline.device_type}:{row.device}"
@@ -199,6 +200,11 @@ def coarsen(spans: Spans, finest_ns: int) -> Spans:
     )
 
 
+def _thread_name(track: Track) -> str:
+    """Return what the graph calls a thread, so that the critical path finds its row."""
+    return track.name or f"thread {track.tid}"
+
+
 def _tracks(rank: Laid, threads_max: int) -> tuple[list[int], int]:
     """Return the threads to draw, and how many are left out."""
     host = rank.timeline.host
@@ -223,6 +229,9 @@ def _thread(rank: Laid, track: int, lane: int, depth_max: int, *, has_device: bo
     plain = OBJECT_CODE["host"] if has_device else OBJECT_CODE["compute"]
     is_operator = host.kind[rows] == Kind.OPERATOR
     charged = np.where(charged >= 0, charged, np.where(is_operator, plain, OBJECT_CODE["host"])).astype(np.int8)
+    if not has_device:  # then the spans of a communication library are the collectives themselves
+        is_call = (host.kind[rows] == Kind.PYTHON) | (host.kind[rows] == Kind.RUNTIME)
+        charged[rank.book.is_backend[host.name[rows]] & ~is_call] = OBJECT_CODE["collective"]
     shown = depth < depth_max
     return _spans(
         lane, rows[shown], (start_ns[shown], end_ns[shown]), charged[shown], host.name[rows[shown]], depth[shown]

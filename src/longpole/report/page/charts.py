@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _WIDTH: Final = 960
-_LABEL: Final = 150
+_LABEL: Final = 176
+_LABEL_CHARS: Final = 25
 _ROW: Final = 22
 _CELL_MAX: Final = 28
 _READABLE: Final = 9  # pixels of a row from which on its label fits
@@ -43,7 +44,7 @@ def stacked_bars(bars: Sequence[Bar], title: str) -> str:
     marks = []
     for place, bar in enumerate(bars):
         top = _ROW * place + 2
-        marks.append(f'<text x="{_LABEL - 8}" y="{top + 13}" text-anchor="end">{text(bar.label, 24)}</text>')
+        marks.append(f'<text x="{_LABEL - 8}" y="{top + 13}" text-anchor="end">{_short(bar.label)}</text>')
         marks += _stack(bar.parts, top, 13, longest)
         marks += _stack(bar.hidden, top + 14, 4, longest, faint=True)
     return _svg(height, title, marks)
@@ -108,7 +109,7 @@ def heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequen
         top = line * tall
         if tall >= _READABLE or line % max(len(rows) // 30, 1) == 0:
             at = f'x="{_LABEL - 8}" y="{top + tall / 2 + 4:.1f}"'
-            marks.append(f'<text {at} text-anchor="end">{text(label, 24)}</text>')
+            marks.append(f'<text {at} text-anchor="end">{_short(label)}</text>')
         for place, cell in enumerate(cells[line]):
             box = f'x="{_LABEL + place * wide:.2f}" y="{top:.2f}" width="{max(wide - 0.6, 0.4):.2f}"'
             look = f'height="{max(tall - 0.6, 0.9):.2f}" fill="{_heat(cell.value, low, high)}"'
@@ -118,6 +119,11 @@ def heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequen
         at = f'x="{_LABEL + (place + 0.5) * wide:.1f}" y="{bottom:.1f}"'
         marks.append(f'<text {at} text-anchor="middle">{text(columns[place], 20)}</text>')
     return _svg(bottom + 6, title, marks)
+
+
+def _short(label: str) -> str:
+    """Return a label that fits beside its bar: of a long one the beginning and the end, where numbers stand."""
+    return text(label if len(label) <= _LABEL_CHARS else f"{label[:11]}…{label[-12:]}")
 
 
 def _heat(value: float | None, low: float, high: float) -> str:

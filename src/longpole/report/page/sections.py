@@ -98,9 +98,12 @@ def render_header(report: Report) -> str:
         f"{unit.count} {unit.kind}{'s' if unit.count != 1 else ''}",
     ]
     if isinstance(unit.period_ns.median, int):
-        facts.append(f"a {unit.kind} completes every {format_ns(unit.period_ns.median)} (median of {unit.period_ns.n})")
+        long = format_ns(unit.period_ns.median)
+        of = f"a {unit.kind} completes every {long} (median of {unit.period_ns.n})"
+        facts.append(f"one {unit.kind} took {long}" if unit.period_ns.n == 1 else of)
     names = sorted({entry.device_name for entry in report.ranks if entry.device_name})
-    facts.append(", ".join(names) if names else "no device recorded")
+    has_devices = any(entry.device and entry.device != "cpu" for entry in report.ranks)
+    facts.append(", ".join(names) if names else "device not named" if has_devices else "no device recorded")
     who = f"<p class=facts>{' · '.join(text(fact) for fact in facts)}</p>"
     if isinstance(report.headline, Unknown):
         return f"<header><h1>Longpole</h1>{who}<p class=pole>No verdict: {text(report.headline.unknown)}</p></header>"
@@ -169,7 +172,21 @@ def render_findings(report: Report) -> str:
 
 
 def render_candidates(report: Report) -> str:
-    """Return the changes worth trying, with their contracts."""
+    """Return the changes worth trying, with their contracts; those without a predicted gain stand behind a fold."""
+    gains = [one for one in report.candidates if _gain(one) > 0][:_ROWS_MAX]
+    others = [one for one in report.candidates if _gain(one) <= 0][:_ROWS_MAX]
+    parts = [_candidate_table(gains)] if gains else []
+    if others:
+        title = f"{len(others)} more that apply, whose gain is none or cannot be predicted"
+        parts.append(f"<details><summary>{title}</summary>{_candidate_table(others)}</details>")
+    return section(CANDIDATES, *parts)
+
+
+def _gain(one: CandidateEntry) -> float:
+    return one.predicted_gain_share if isinstance(one.predicted_gain_share, float) else 0.0
+
+
+def _candidate_table(found: Sequence[CandidateEntry]) -> str:
     rows = [
         [
             f"<b><code>{text(one.id)}</code></b><br>{text(one.says)}",
@@ -179,12 +196,10 @@ def render_candidates(report: Report) -> str:
             text(one.effort),
             _contract(one),
         ]
-        for one in report.candidates[:_ROWS_MAX]
+        for one in found
     ]
-    if not rows:
-        return ""
     head = ["change", "predicted gain", "a unit then every", "pairs of this kind were off by", "effort", "must record"]
-    return section(CANDIDATES, table(head, rows))
+    return table(head, rows)
 
 
 def _contract(one: CandidateEntry) -> str:

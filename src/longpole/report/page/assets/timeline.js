@@ -221,7 +221,7 @@
   const choose = (place) => {
     state.unit = place; unit = data.units[place]; spans = unpack(place); state.top = 0; layOut();
     state.from = -0.005 * unit.length_ns; state.to = 1.005 * unit.length_ns;
-    told.textContent = `${unit.name}: ${time(unit.length_ns)}, ${unit.n.toLocaleString("en")} spans drawn` + (unit.path.length ? ", the critical path is drawn through it" : "");
+    told.textContent = `${unit.name}: ${time(unit.length_ns)}, ${unit.n.toLocaleString("en")} spans drawn` + (unit.path.some((p) => p[0] >= 0) ? ", the critical path is drawn through it" : unit.path.length ? "; no row that is drawn holds its critical path" : "");
     ask();
   };
 
