@@ -236,6 +236,8 @@ def _corrections(term: Term, target: str, solution: Solution) -> list[AuditCorre
 
 def _roundest(low: float, high: float) -> int | None:
     """Return the whole number between two ends that is divisible by the highest power of two; None for none."""
+    if not math.isfinite(low) or not math.isfinite(high):
+        return None  # a bound, such as "up to 3", fixes no number
     first, last = max(math.ceil(low), 1), math.floor(high)
     if first > last:
         return None

@@ -169,7 +169,10 @@ def _share(prefix: str, text: str, bare: float) -> Unit | None:
 
 def _money(prefix: str, text: str, bare: float) -> Unit | None:
     word = text.split()[0].lower() if text else ""
-    return Unit(_PREFIX[prefix] * _COUNT_WORDS.get(word, 1.0) if prefix or word in _COUNT_WORDS else bare)
+    scale = _PREFIX.get(prefix)
+    if scale is None or not _IGNORED.fullmatch(text):
+        return None
+    return Unit(scale * _COUNT_WORDS.get(word, 1.0) if prefix or word in _COUNT_WORDS else bare)
 
 
 _READERS: Final = {

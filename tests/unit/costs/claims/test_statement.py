@@ -106,6 +106,7 @@ def test_tables_of_one_name_each_and_groups_of_keys_are_read_alike() -> None:
         ({"gpus": 10**15}, "gpus: expected a count of at most"),
         ({"step_s": "512 parsecs"}, "step_s: unit 'parsecs' is none here; expected a time such as"),
         ({"link": "400 apples"}, "link: unit 'apples' is none here; expected a rate such as '400 GB/s'"),
+        ({"cost": "35 %"}, "cost: unit '%' is none here; expected an amount"),
         ({"mfu": True}, "mfu: expected a number"),
         ({"mfu": [1, 2]}, "mfu: expected a number"),
         ({"params": Decimal("1e30")}, "params: expected at most 1e.16 parameters"),
