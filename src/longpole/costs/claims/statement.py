@@ -197,7 +197,7 @@ class _Reader:
         text = value.strip()
         several = _SEVERAL.fullmatch(text) if name == "device" else None
         if several is not None:
-            self.figures.setdefault("gpus", Figure.exactly(float(several[1])))
+            self._figure(key, FIELDS["gpus"], 1.0, int(several[1]))
             text = several[2]
         self.words[name] = text
 
@@ -217,7 +217,7 @@ class _Reader:
         if unit is not None and unit.prefixed in ("k", "K", "M", "B", "G", "T") and field.kind == "amount":
             self.binary.add(name)
         before = self.figures.get(name)
-        if before is not None and self.origin[name] != key and not before.low[2] <= figure.value <= before.high[2]:
+        if before is not None and self.origin.get(name) != key and not before.low[2] <= figure.value <= before.high[2]:
             msg = f"{key} and {self.origin[name]} are one figure ({FIELDS[name].what}); state it once"
             raise UsageError(msg)
         self.figures[name], self.origin[name] = figure, key

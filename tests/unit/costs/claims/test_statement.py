@@ -116,6 +116,7 @@ def test_tables_of_one_name_each_and_groups_of_keys_are_read_alike() -> None:
         ({"convention": "mine", "mfu": "40 %"}, "convention: .*Accepted: 6n"),
         ({"recompute": "some", "mfu": "40 %"}, "recompute: expected none, selective or full"),
         ({"zero": 5, "mfu": "40 %"}, "zero: expected a stage of ZeRO"),
+        ({"device": "8x H200", "gpus": 16}, "gpus and device are one figure"),
         ({"tok_s": 5, "throughput": 9}, "throughput and tok_s are one figure"),
         ({}, "no figure is stated; expected keys such as"),
         ({"claim": 3, "mfu": "4 %"}, "claim: expected tables"),
