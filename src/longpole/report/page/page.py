@@ -14,6 +14,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 from longpole.report.page.markup import Figure, section, text
+from longpole.report.page.resources import render_resources
 from longpole.report.page.sections import (
     render_candidates,
     render_collectives,
@@ -76,6 +77,7 @@ def render_page(report: Report, drawing: Drawing | None) -> bytes:
         render_units(report),
         render_heat(report),
         render_collectives(report),
+        render_resources(report),
         render_record(report),
     ]
     data = f'<script type="application/json" id="timeline-data">{timeline_data(drawing)}</script>' if drawing else ""
@@ -127,6 +129,7 @@ def _navigation(report: Report, drawing: Drawing | None) -> str:
     links += [("path", "critical path")]
     links += [("candidates", "worth trying")] if report.candidates else []
     links += [("collectives", "collectives")] if report.collectives else []
+    links += [("resources", "resources")]
     links.append(("record", "the record"))
     return "<nav>" + "".join(f'<a href="#{ident}">{name}</a>' for ident, name in links) + "</nav>"
 
