@@ -89,6 +89,8 @@ class _State:
     viewed: Viewed = field(default_factory=Viewed)
     names: dict[int, str] = field(default_factory=dict)
     categories: dict[int, str] = field(default_factory=dict)
+    note_names: dict[int, str] = field(default_factory=dict)
+    note_texts: dict[int, str] = field(default_factory=dict)
     events: list[Any] = field(default_factory=list)
     open: dict[int, list[Slice]] = field(default_factory=dict)
     flows: dict[int, Slice] = field(default_factory=dict)
@@ -102,6 +104,12 @@ class _State:
         for entry in packet.interned_data.event_names:
             assert entry.iid not in self.names
             self.names[entry.iid] = entry.name
+        for entry in packet.interned_data.debug_annotation_names:
+            assert entry.iid not in self.note_names
+            self.note_names[entry.iid] = entry.name
+        for entry in packet.interned_data.debug_annotation_string_values:
+            assert entry.iid not in self.note_texts
+            self.note_texts[entry.iid] = entry.str.decode()
         for entry in packet.interned_data.event_categories:
             self.categories[entry.iid] = entry.name
         if packet.HasField("track_descriptor"):
@@ -146,7 +154,7 @@ class _State:
             packet.timestamp,
             self.names[event.name_iid],
             self.categories[event.category_iids[0]] if event.category_iids else "",
-            dict(_notes(event)),
+            dict(self._notes(event)),
             len(still_open),
         )
         if event.type == event.TYPE_INSTANT:
@@ -165,7 +173,7 @@ class _State:
             pair = (found, other) if other.start_ns > found.start_ns else (other, found)
             self.viewed.arrows.append(pair)
 
-
-def _notes(event: Any) -> Iterator[tuple[str, int | str]]:
-    for note in event.debug_annotations:
-        yield note.name, note.string_value if note.HasField("string_value") else note.int_value
+    def _notes(self, event: Any) -> Iterator[tuple[str, int | str]]:
+        for note in event.debug_annotations:
+            name = self.note_names[note.name_iid] if note.name_iid else note.name
+            yield name, self.note_texts[note.string_value_iid] if note.string_value_iid else note.int_value

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from longpole.digest.digest import Selection, lay_out, row_pieces
 from longpole.digest.jobs import choose_run
 from longpole.digest.rank_drawing import draw_laid
+from longpole.errors import LongpoleError
 from longpole.pipeline.perfetto import write_perfetto
 from longpole.pipeline.reading import ReportOptions
 from longpole.pipeline.report import report_on
@@ -211,6 +212,19 @@ def test_a_clock_that_is_off_is_put_right_and_counters_stay_the_reports(
         for name in OBJECTS:
             shown = viewed.counted(f"rank {row.rank}", f"{row.device} exposed per unit", name)
             assert sum(shown) == row.ledger.objects[name].exposed_ns
+
+
+@pytest.mark.slow
+def test_every_odd_record_that_gives_a_report_gives_a_trace_that_adds_up(cases: Path) -> None:
+    seen = 0
+    for folder in sorted(cases.iterdir()):
+        try:
+            report, viewed = export(folder)
+        except LongpoleError:
+            continue
+        check_sums(report, viewed)
+        seen += 1
+    assert seen > 30
 
 
 @settings(max_examples=20)

@@ -13,6 +13,7 @@ rank 0
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -46,6 +47,8 @@ _ABOUT_COUNTER: Final = (
 _ABOUT_CHARGED: Final = (
     "What the ledger charges each instant to, and why the device was idle. Lengths are in the run's clock."
 )
+_LEDGER_FIGURE: Final = re.compile(r"/ranks/(\d+)/ledger/")
+_OF_OPERATIONS: Final = ("service_ns", "hidden_ns", "waiting_ns")  # no part of what adds up to a unit
 _NO_RANK: Final = "in no rank's record"
 
 
@@ -87,7 +90,7 @@ class RunTracks:
     Args:
         out: Where to.
         report: The report.
-        rows: The units of every row.
+        rows: The units of every row, in the report's order.
         start_ns: The earliest time of the run, in its own time.
     """
 
@@ -102,12 +105,13 @@ class RunTracks:
         self._add_path(path)
         self._add_integrity(report, start_ns)
         clocks = {entry.rank: entry for entry in report.clock}
-        for row in rows:
+        voids = _voids(report)
+        for place, row in enumerate(rows):
             if row.entry.rank not in self._ranks:
                 about = _clock_words(clocks.get(row.entry.rank))
                 self._ranks[row.entry.rank] = self._writer.add_track(self._name(row.entry.rank), about=about)
                 self._add_units(row)
-            self._add_counters(row, _voided(report, row.entry))
+            self._add_counters(row, voids.get(place, ""))
 
     def add_rank(self, tracks: RankTracks) -> None:
         """Write what was recorded on a rank."""
@@ -259,9 +263,15 @@ def _clock_words(clock: ClockEntry | None) -> str:
     return f"Clock: {clock.method.replace('_', ' ')}, {known}."
 
 
-def _voided(report: Report, entry: RankEntry) -> str:
-    """Say which of a row's ledger figures are void: the counters keep their integers, as the report does."""
-    place = next(place for place, one in enumerate(report.ranks) if one is entry)
-    prefix = f"/ranks/{place}/ledger"
-    why = dict.fromkeys(one.why for one in report.unknown if one.at.startswith(prefix) and "exposed" in one.at)
-    return f"Not known: {'; '.join(why)}." if why else ""
+def _voids(report: Report) -> dict[int, str]:
+    """Say of rows which figures of their ledger are void: counters keep their integers, as the report does.
+
+    Returns:
+        Place of the row in the report -> why.
+    """
+    found: dict[int, dict[str, None]] = {}
+    for entry in report.unknown:
+        match = _LEDGER_FIGURE.match(entry.at)
+        if match is not None and not entry.at.endswith(_OF_OPERATIONS):
+            found.setdefault(int(match[1]), {})[entry.why] = None
+    return {place: f"Not known: {'; '.join(why)}." for place, why in found.items()}

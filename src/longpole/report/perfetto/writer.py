@@ -31,12 +31,12 @@ _NAMES_A_PACKET: Final = 1000
 _PACKET, _TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = 1, 8, 10, 11, 12, 13, 60
 _CLEARED, _NEEDS_STATE = 1, 2
 # InternedData and its entries
-_EVENT_NAMES, _CATEGORIES, _IID, _ENTRY_NAME = 2, 1, 1, 2
+_EVENT_NAMES, _CATEGORIES, _NOTE_NAMES, _NOTE_TEXTS, _IID, _ENTRY_NAME = 2, 1, 3, 29, 1, 2
 # TrackEvent
 _CATEGORY_IID, _ANNOTATION, _TYPE, _NAME_IID, _TRACK, _COUNTER_VALUE, _FLOW, _LAST_FLOW = 3, 4, 9, 10, 11, 30, 47, 48
 _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
 # DebugAnnotation
-_NOTE_NAME, _NOTE_INT, _NOTE_TEXT = 10, 4, 6
+_NOTE_NAME_IID, _NOTE_NAME, _NOTE_INT, _NOTE_TEXT_IID = 1, 10, 4, 17
 # TrackDescriptor, CounterDescriptor
 _UUID, _TRACK_NAME, _PARENT, _OF_COUNTER, _ORDERING, _ORDER, _ABOUT, _MERGE = 1, 2, 5, 8, 11, 12, 14, 15
 _EXPLICIT, _NEVER = 3, 2
@@ -79,6 +79,7 @@ class TraceWriter:
         self._shift_ns = shift_ns
         self._names: dict[str, int] = {}
         self._categories = {name: place for place, name in enumerate(categories, 1)}
+        self._notes: dict[tuple[int, str], int] = {}
         self._said: dict[tuple[object, ...], bytes] = {}
         self._track_fields = [b""]  # number 0 is no track
         entries = [
@@ -186,7 +187,21 @@ class TraceWriter:
         self._event(track, _COUNTER, time_ns, number(_COUNTER_VALUE, value))
 
     def _named(self, name: str, notes: Mapping[str, int | str]) -> list[bytes]:
-        return [number(_NAME_IID, int(self.codes_of([name])[0])), *(_note(key, value) for key, value in notes.items())]
+        named = number(_NAME_IID, int(self.codes_of([name])[0]))
+        return [named, *(self._note(key, value) for key, value in notes.items())]
+
+    def _note(self, name: str, value: int | str) -> bytes:
+        """Return a note; its name, and what it says, are written once."""
+        said = self._note_code(_NOTE_TEXTS, escape(value)) if isinstance(value, str) else value
+        field = _NOTE_TEXT_IID if isinstance(value, str) else _NOTE_INT
+        return message(_ANNOTATION, number(_NOTE_NAME_IID, self._note_code(_NOTE_NAMES, name)), number(field, said))
+
+    def _note_code(self, table: int, said: str) -> int:
+        code = self._notes.get((table, said))
+        if code is None:
+            code = self._notes[table, said] = len(self._notes) + 1
+            self._packet(_WITH_STATE, message(_INTERNED, message(table, number(_IID, code), text(_ENTRY_NAME, said))))
+        return code
 
     def _event(self, track: int, kind: int, time_ns: int, fields: bytes) -> None:
         time_ns += self._shift_ns
@@ -201,11 +216,6 @@ class TraceWriter:
 
     def _packet(self, *fields: bytes) -> None:
         self._out.write(message(_PACKET, *fields))
-
-
-def _note(name: str, value: int | str) -> bytes:
-    held = text(_NOTE_TEXT, escape(value)) if isinstance(value, str) else number(_NOTE_INT, value)
-    return message(_ANNOTATION, text(_NOTE_NAME, name), held)
 
 
 def _begin_rows(track: int, columns: tuple[Ints, Ints, Ints, Ints | None], width: int) -> NDArray[np.uint8]:
