@@ -19,6 +19,8 @@ from longpole.cli.candidates import candidates
 from longpole.cli.change_order import KeepsTyped
 from longpole.cli.explain import EXAMPLES as EXPLAIN_EXAMPLES
 from longpole.cli.explain import explain
+from longpole.cli.figure import EXAMPLES as FIGURE_EXAMPLES
+from longpole.cli.figure import figure
 from longpole.cli.journal import journal_app
 from longpole.cli.ledger import EXAMPLES as LEDGER_EXAMPLES
 from longpole.cli.ledger import ledger
@@ -67,6 +69,7 @@ def longpole(
 
 app.command("record", cls=TakesCommand, epilog=RECORD_EXAMPLES, short_help="Record a program as it is.")(record)
 app.command("report", epilog=REPORT_EXAMPLES, short_help="Say where a step's time went.")(report)
+app.command("figure", epilog=FIGURE_EXAMPLES, short_help="Draw a figure of a run for a paper.")(figure)
 app.command("whatif", cls=KeepsTyped, epilog=WHATIF_EXAMPLES, short_help="Say what a step would take if …")(whatif)
 app.command("explain", epilog=EXPLAIN_EXAMPLES, short_help="Say what decides on a symptom.")(explain)
 app.command("candidates", epilog=CANDIDATES_EXAMPLES, short_help="Say which changes are worth trying.")(candidates)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     import polars as pl
+    from matplotlib.figure import Figure
 
     from longpole.report.document import RankEntry, Report
     from longpole.report.whatif import WhatIf
@@ -36,10 +37,24 @@ class Table:
     Attributes:
         title: What it shows, in a few words.
         frame: The rows; times are integer nanoseconds and end in `_ns`; null stands for what is not known.
+        draw: Draws its figure, where it has one.
     """
 
     title: str
     frame: pl.DataFrame
+    draw: Callable[[], Figure | Unanswered] | None = field(default=None, repr=False, compare=False)
+
+    def plot(self) -> Figure | Unanswered:
+        """Return the figure of this table, a Matplotlib figure that a notebook shows, or why there is none.
+
+        Raises:
+            UsageError: This table has no figure.
+            MissingExtraError: Matplotlib is not installed.
+        """
+        if self.draw is None:
+            msg = f"{self.title}: no figure shows this table; those of ledger(), units() and critical_path() have one"
+            raise UsageError(msg)
+        return self.draw()
 
     def __repr__(self) -> str:
         """Show the title and the frame."""
@@ -106,7 +121,7 @@ class Run:
             for entry in self.report().ranks
             for name, time in entry.ledger.objects.items()
         ]
-        return _table("Ledger: time by object, summed over units", rows)
+        return _table("Ledger: time by object, summed over units", rows, lambda: self.plot("ledger"))
 
     def idle(self) -> Table:
         """Return why the devices ran nothing: a row for each rank, device and reason."""
@@ -117,7 +132,7 @@ class Run:
 
     def units(self) -> Table:
         """Return the units of work: a row for each rank, device and unit, head and tail included."""
-        return self._by_rank(
+        found = self._by_rank(
             "Units of work",
             lambda e: (
                 {
@@ -133,6 +148,7 @@ class Run:
                 for unit in e.units
             ),
         )
+        return replace(found, draw=lambda: self.plot("ledger", by="unit"))
 
     def stages(self) -> Table:
         """Return the time by stage, and how much of it a device was busy."""
@@ -219,7 +235,36 @@ class Run:
         path = report.critical_path
         if isinstance(path, Unknown):
             return Unanswered(path.unknown, path.missing)
-        return _table(f"Critical path of {path.unit}", [_flat(piece) for piece in path.pieces])
+        rows = [_flat(piece) for piece in path.pieces]
+        return _table(f"Critical path of {path.unit}", rows, lambda: self.plot("path", unit=unit))
+
+    def plot(
+        self, figure: str, *, unit: str | None = None, by: str = "rank", width_in: float | None = None
+    ) -> Figure | Unanswered:
+        """Draw a figure of the run: what `longpole figure` draws.
+
+        >>> run.plot("gantt", unit="ProfilerStep#7").savefig("step7.pdf")   # doctest: +SKIP
+
+        Args:
+            figure: `gantt`, `ledger`, `path` or `matrix`.
+            unit: Name of the unit; else the one that the critical path is shown for, in a ledger the mean.
+            by: Bars of a ledger: `rank`, or `unit` for those of the rank that the verdict names.
+            width_in: Width in inches, 7.2 unless given.
+
+        Returns:
+            A Matplotlib figure of its own, known to no pyplot; or why what it would show is not known.
+
+        Raises:
+            UsageError: There is no such figure or unit, or a path or an option is wrong.
+            MissingExtraError: Matplotlib is not installed.
+            InputError: No file could be used.
+        """
+        from longpole.pipeline.figure import FigureOptions, make_figure
+
+        asked = FigureOptions(unit=unit, by=by, **({} if width_in is None else {"width_in": width_in}))
+        options = self.options if unit is None or figure == "ledger" else replace(self.options, unit=unit)
+        drawn, _ = make_figure(figure, self.paths, options, asked)
+        return drawn if isinstance(drawn, Unanswered) else drawn.figure
 
     def whatif(self, *changes: str | Change | Callable[[Draft], None]) -> WhatIf:
         """Predict the period with changes: the document of `longpole whatif --json`.
@@ -350,10 +395,10 @@ def _flat(row: Any) -> dict[str, Any]:
     return flat
 
 
-def _table(title: str, rows: list[dict[str, Any]]) -> Table:
+def _table(title: str, rows: list[dict[str, Any]], draw: Callable[[], Figure | Unanswered] | None = None) -> Table:
     import polars as pl
 
-    return Table(title, pl.DataFrame(rows, infer_schema_length=None))
+    return Table(title, pl.DataFrame(rows, infer_schema_length=None), draw)
 
 
 def _named(frame: pl.DataFrame, names: Sequence[str], threads: Sequence[str] | None) -> pl.DataFrame:
