@@ -18,6 +18,7 @@ from longpole.pipeline.plan_search import Candidate, pareto_front, search_layout
 from tests.plans import planned
 
 if TYPE_CHECKING:
+    from longpole.costs.layout import Recompute
     from longpole.pipeline.plan_config import Planned
     from longpole.report.plan_asked import PlanSearch
 
@@ -35,7 +36,8 @@ def test_the_front_is_that_of_trying_everything() -> None:
     costs = CollectiveCosts(plan.cluster)
 
     candidates = []
-    for tp, pp, vp, micro_batch, policy in product([2, 4], [1, 2], [1, 2], [1, 2], ["none", "full"]):
+    policies: list[Recompute] = ["none", "full"]
+    for tp, pp, vp, micro_batch, policy in product([2, 4], [1, 2], [1, 2], [1, 2], policies):
         dp = 16 // (tp * pp)
         schedule = "interleaved" if vp > 1 else "1f1b"
         layout = replace(plan.layout, tp=tp, pp=pp, dp=dp, vp=vp, schedule=schedule)
