@@ -104,7 +104,7 @@ def balance(
     n_ranks, batch_size = parse_count("--ranks", ranks), parse_count("--batch", batch)
     crossover_tokens = parse_amount("--crossover", crossover)
     from longpole.pipeline.balance import BalanceOptions, balance_lengths
-    from longpole.report.schema_of import encode_document
+    from longpole.records.strict_json import encode_document
     from longpole.report.text.balance import render_balance
 
     options = BalanceOptions(

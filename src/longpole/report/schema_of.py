@@ -13,7 +13,6 @@ from typing import Any, Final
 import msgspec
 
 from longpole.records.ledger import Unknown
-from longpole.records.strict_json import encode_document as encode_document
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 

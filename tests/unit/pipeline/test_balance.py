@@ -14,9 +14,10 @@ import longpole
 from longpole.errors import InputError, UsageError
 from longpole.pipeline.balance import BalanceOptions, balance_lengths
 from longpole.records.ledger import Unknown
+from longpole.records.strict_json import encode_document
 from longpole.report.balance import balance_schema
 from longpole.report.schema import read_schema
-from longpole.report.schema_of import encode_document, written_type
+from longpole.report.schema_of import written_type
 from tests.balance_samples import SAMPLES, chat_lengths
 from tests.scaling_runs import write_run
 
