@@ -80,7 +80,7 @@ class MatrixRow(msgspec.Struct):
         time_share: `device_ns` as a share of that of all compute kernels.
         cells: Column -> what it asks of it. A column that is left out is asked for nothing, or nothing is known of it
             for any row (`columns` says so).
-        bound_by: The column that needs the largest share of its time.
+        bound_by: The column that needs the largest share of its time; left out where the device is not in the table.
         next_bound: The column that would bound it if that one were free; left out where none is known to.
         headroom: How many times faster it would be at `bound_by`'s peak; left out where that is not known.
     """
@@ -94,7 +94,7 @@ class MatrixRow(msgspec.Struct):
     device_ns: int
     time_share: float
     cells: dict[str, Cell]
-    bound_by: str | Unknown
+    bound_by: str | Unknown | UnsetType = UNSET
     next_bound: str | UnsetType = UNSET
     headroom: float | UnsetType = UNSET
 
@@ -135,11 +135,11 @@ class Indicator(msgspec.Struct):
     """One of the three, over one stage: time that the demand needs at the peak, as a share of the stage's time.
 
     Attributes:
-        share: Against the peak in theory.
+        share: Against the peak in theory; left out where the device is not in the table.
         achievable_share: Against what was measured to be achievable; left out where nothing was.
     """
 
-    share: float | Unknown
+    share: float | Unknown | UnsetType = UNSET
     achievable_share: float | UnsetType = UNSET
 
 
@@ -152,7 +152,8 @@ class StageIndicators(msgspec.Struct):
         busy_share: Part of it in which the device ran something.
         compute, memory, link: The indicators.
         covered_share: Part of its compute time whose FLOPs or bytes are known.
-        bound_class: `compute`, `memory`, `link` or `waiting`; unknown where less than half is covered.
+        bound_class: `compute`, `memory`, `link` or `waiting`; unknown where less than half is covered, left out where
+            the device is not in the table.
     """
 
     stage: str
@@ -162,7 +163,7 @@ class StageIndicators(msgspec.Struct):
     memory: Indicator
     link: Indicator
     covered_share: float
-    bound_class: str | Unknown
+    bound_class: str | Unknown | UnsetType = UNSET
 
 
 class ColumnEntry(msgspec.Struct):
@@ -181,7 +182,7 @@ class Resources(msgspec.Struct):
         device_name: What the record calls it.
         basis: What demands come from: `shapes`.
         columns: All columns, in order.
-        peaks: What the columns can do.
+        peaks: What the columns can do; empty where the device is not in the table.
         compute_ns: Durations of all compute kernels in the units, over all ranks.
         covered_share: Part of it whose FLOPs or bytes are known.
         flops_covered_share, bytes_covered_share: Part of it with FLOPs, with bytes.

@@ -106,7 +106,7 @@ def _indicator_rows(found: Resources | None) -> Iterator[tuple[Any, ...]]:
 
 def _known(value: Any) -> tuple[Any, str]:
     """Return a value and why it is not known: one of the two is empty."""
-    return (None, value.unknown) if isinstance(value, Unknown) else (value, "")
+    return (None, value.unknown) if isinstance(value, Unknown) else (_given(value), "")
 
 
 def _given(value: Any) -> Any:

@@ -55,6 +55,8 @@ class Peaks:
 
     def listed(self, asked: Iterable[tuple[str, str]]) -> list[Peak]:
         """Return the peaks of columns and element types that rows ask for, and of memory and links."""
+        if self.device is None:
+            return []
         wanted = sorted({*asked, *((column, "") for column in _OF_TABLE)})
         return [self.of_column(column, dtype) for column, dtype in wanted]
 

@@ -86,7 +86,6 @@ def operator_row(one: OperatorWork, peaks: Peaks, compute_ns: int, waiting: set[
         device_ns=one.device_ns,
         time_share=one.device_ns / compute_ns if compute_ns else 0.0,
         cells=cells,
-        bound_by="",
     )
     return name_bounds(row, peaks, by_host=one.stage in waiting)
 
@@ -119,7 +118,6 @@ def collective_row(entry: CollectiveEntry, peaks: Peaks, hosts: dict[int, str], 
         device_ns=entry.duration_ns,
         time_share=entry.duration_ns / compute_ns if compute_ns else 0.0,
         cells=cells,
-        bound_by="",
     )
     return name_bounds(row, peaks)
 
@@ -166,7 +164,6 @@ def copy_rows(rows: Sequence[RowDigest], peaks: Peaks, compute_ns: int) -> list[
             device_ns=sum_ns,
             time_share=sum_ns / compute_ns if compute_ns else 0.0,
             cells=cells,
-            bound_by="",
         )
         found.append(name_bounds(row_found, peaks))
     return found
@@ -192,6 +189,8 @@ def name_bounds(row: MatrixRow, peaks: Peaks, *, by_host: bool = False) -> Matri
         peaks: Of its device.
         by_host: Whether the host may be what bounds it.
     """
+    if peaks.device is None:
+        return row
     asked = {name: cell for name, cell in row.cells.items() if name in _BOUNDS}
     shares = {name: cell.share for name, cell in asked.items() if not isinstance(cell.share, UnsetType)}
     why = _why_no_bound(asked, shares, peaks, row.dtype)

@@ -170,18 +170,20 @@ def _stage(
         stage=stage,
         wall_ns=wall_ns,
         busy_share=busy_ns / wall_ns,
-        compute=_compute(work, wall_ns, peaks),
-        memory=_memory(work, wall_ns, peaks),
+        compute=_compute(work, wall_ns, peaks) if compute_ns else Indicator(0.0),
+        memory=_memory(work, wall_ns, peaks) if compute_ns else Indicator(0.0),
         link=link,
         covered_share=_share(work, compute_ns, flops=True, moved=True) if compute_ns else 0.0,
-        bound_class="",
     )
-    entry.bound_class = _class(entry, has_compute=compute_ns > 0)
+    if peaks.device is not None:
+        entry.bound_class = _class(entry, has_compute=compute_ns > 0)
     return entry
 
 
 def _compute(work: list[OperatorWork], wall_ns: int, peaks: Peaks) -> Indicator:
     """Return the time that the FLOPs need at their units' peaks, as a share: a lower bound where not all are known."""
+    if peaks.device is None:
+        return Indicator()
     needs = [(one.flops, peaks.of_column(one.processor, one.dtype)) for one in work if one.flops]
     if not needs:
         none = Unknown("no FLOPs are known in it", ["record_shapes=True"])
@@ -199,6 +201,8 @@ def _compute(work: list[OperatorWork], wall_ns: int, peaks: Peaks) -> Indicator:
 
 
 def _memory(work: list[OperatorWork], wall_ns: int, peaks: Peaks) -> Indicator:
+    if peaks.device is None:
+        return Indicator()
     moved_bytes = sum(one.moved_bytes or 0 for one in work)
     if not moved_bytes:
         none = Unknown("no bytes are known in it", ["record_shapes=True"])
@@ -250,6 +254,8 @@ def _link(digests: list[RankDigest], stage: str, wall_ns: int, peaks: Peaks) -> 
             bus_bytes += size * factor
     if not bus_bytes:
         return Indicator(0.0, 0.0)
+    if peaks.device is None:
+        return Indicator()
     hosts = {digest.host for digest in digests}
     if len(hosts) != 1 or hosts == {""}:
         why = Unknown("whether its collectives stay within a host is not recorded", ["host_name"])
@@ -272,10 +278,10 @@ def _class(entry: StageIndicators, *, has_compute: bool) -> str | Unknown:
             f"FLOPs or bytes are known of {entry.covered_share:.0%} of its compute time, less than half",
             ["record_shapes=True"],
         )
-    shares = {}
+    shares: dict[str, float] = {}
     for name, indicator in (("compute", entry.compute), ("memory", entry.memory), ("link", entry.link)):
         best = indicator.share if isinstance(indicator.achievable_share, UnsetType) else indicator.achievable_share
         if isinstance(best, Unknown):
             return best
-        shares[name] = best
+        shares[name] = 0.0 if isinstance(best, UnsetType) else best
     return max(shares, key=lambda name: shares[name])

@@ -100,8 +100,11 @@ class TestCells:
         assert isinstance(found.device, Unknown)
         assert row.cells["tensor"].demand == BIG_FLOPS
         assert row.cells["tensor"].share is UNSET
-        assert isinstance(row.bound_by, Unknown)
-        assert "no peak is guessed" in row.bound_by.unknown
+        assert row.bound_by is UNSET
+        assert found.indicators[0].compute.share is UNSET
+        assert found.indicators[0].bound_class is UNSET
+        assert found.peaks == []
+        assert "no peak is guessed" in found.device.unknown
 
     def test_copies_ask_for_pcie(self) -> None:
         script = one_product()

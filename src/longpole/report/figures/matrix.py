@@ -88,7 +88,7 @@ def _box(cell: Cell | None) -> _Box:
 def _indicators(stage: StageIndicators) -> list[_Box]:
     found: list[Indicator] = [stage.compute, stage.memory, stage.link]
     return [
-        _Box(None, "?") if isinstance(one.share, Unknown) else _Box(one.share, f"{100 * one.share:.0f} %")
+        _Box(one.share, f"{100 * one.share:.0f} %") if isinstance(one.share, float) else _Box(None, "?")
         for one in found
     ]
 
@@ -102,8 +102,8 @@ def _stage(one: StageIndicators) -> str:
     return f"{shown(one.stage, 24)}  {format_ns(one.wall_ns)}"
 
 
-def _bound(first: str | Unknown, second: Any) -> str:
-    if isinstance(first, Unknown):
+def _bound(first: Any, second: Any) -> str:
+    if not isinstance(first, str):
         return "not known"
     return f"{first}, then {second}" if isinstance(second, str) and second else first
 

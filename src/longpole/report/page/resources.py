@@ -19,7 +19,7 @@ RESOURCES: Final = Figure(
     "Demands come from recorded shapes. A share is the part of a row's own time that a column needs for it at its peak:"
     " near 100 % it is the bound, and above it the demand or the peak cannot be right. Indicators are the same for"
     " all work of a stage. Where less than half of the compute time is covered, no class is named.",
-    "docs/concepts/resources.md",
+    "docs/reference/resources.md",
 )
 _ROWS_MAX: Final = 20
 _PAIRS_MAX: Final = 8
@@ -46,7 +46,7 @@ def _indicators(found: Resources) -> str:
             _indicator(one.memory),
             _indicator(one.link),
             share(one.covered_share),
-            share(one.bound_class) if isinstance(one.bound_class, Unknown) else text(one.bound_class),
+            _named(one.bound_class),
         ]
         for one in found.indicators
     ]
@@ -76,7 +76,7 @@ def _matrix(found: Resources) -> str:
 
 def _row(one: MatrixRow, columns: list[str]) -> list[str]:
     kind = " ".join(part for part in (one.family, one.stage, one.dtype) if part)
-    bound = share(one.bound_by) if isinstance(one.bound_by, Unknown) else f"<b>{text(one.bound_by)}</b>"
+    bound = f"<b>{_named(one.bound_by)}</b>" if isinstance(one.bound_by, str) else _named(one.bound_by)
     return [
         f"{text(one.name, 60)}<br><span class=faint>{text(kind)} · {one.calls:,} calls · {time(one.device_ns)}</span>",
         share(one.time_share),
@@ -84,6 +84,11 @@ def _row(one: MatrixRow, columns: list[str]) -> list[str]:
         bound,
         text(one.next_bound) if isinstance(one.next_bound, str) else "–",
     ]
+
+
+def _named(value: object) -> str:
+    """Return what a column or class is called, or that none is known."""
+    return text(value) if isinstance(value, str) else share(value)
 
 
 def _cell(cell: Cell | None) -> str:

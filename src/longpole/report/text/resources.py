@@ -94,6 +94,8 @@ def _label(row: MatrixRow) -> str:
 def _bound(row: MatrixRow, width: int) -> str:
     if isinstance(row.bound_by, Unknown):
         return wrap(_in_short(row.bound_by), width, max_lines=1)[0]
+    if isinstance(row.bound_by, UnsetType):
+        return _DASH
     cell = row.cells[row.bound_by]
     if row.bound_by == "host":
         return f"issuing takes {cell.share:.1f} × its run time"
