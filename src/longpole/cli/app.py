@@ -33,6 +33,8 @@ from longpole.cli.report import report
 from longpole.cli.scaling import EXAMPLES as SCALING_EXAMPLES
 from longpole.cli.scaling import scaling
 from longpole.cli.schema import schema_app
+from longpole.cli.serve import EXAMPLES as SERVE_EXAMPLES
+from longpole.cli.serve import serve
 from longpole.cli.verify import EXAMPLES as VERIFY_EXAMPLES
 from longpole.cli.verify import verify
 from longpole.cli.version import version
@@ -70,6 +72,7 @@ def longpole(
 app.command("record", cls=TakesCommand, epilog=RECORD_EXAMPLES, short_help="Record a program as it is.")(record)
 app.command("report", epilog=REPORT_EXAMPLES, short_help="Say where a step's time went.")(report)
 app.command("figure", epilog=FIGURE_EXAMPLES, short_help="Draw a figure of a run for a paper.")(figure)
+app.command("serve", epilog=SERVE_EXAMPLES, short_help="Show the page, and answer what-ifs.")(serve)
 app.command("whatif", cls=KeepsTyped, epilog=WHATIF_EXAMPLES, short_help="Say what a step would take if …")(whatif)
 app.command("explain", epilog=EXPLAIN_EXAMPLES, short_help="Say what decides on a symptom.")(explain)
 app.command("candidates", epilog=CANDIDATES_EXAMPLES, short_help="Say which changes are worth trying.")(candidates)

@@ -1,8 +1,9 @@
 """The whole page as one self-contained file.
 
-No network, no font, no library: charts are SVG made by `charts`, and the timeline is one script of our own. So the
-policy of the page allows that script and that style by their hashes and nothing else, no `eval` among it; names from
-traces are text, in markup and in the data that the script reads.
+No network, no font, no library: charts are SVG made by `charts`; the timeline and the what-if panel, which stays hidden
+unless `longpole serve` answers it, are a script of our own each. So the policy of the page allows these scripts and
+that style by their hashes and nothing else, no `eval` among it; names from traces are text, in markup and in the data
+that the scripts read.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from longpole.report.page.sections import (
     render_units,
 )
 from longpole.report.page.timeline import timeline_data
+from longpole.report.page.what_if import render_what_if
 
 if TYPE_CHECKING:
     from longpole.report.document import Report
@@ -65,7 +67,7 @@ def render_page(report: Report, drawing: Drawing | None) -> bytes:
     Returns:
         UTF-8 HTML with a line end.
     """
-    style, script = _asset("style.css"), _asset("timeline.js")
+    style, script, asks = _asset("style.css"), _asset("timeline.js"), _asset("what_if.js")
     parts = [
         render_header(report),
         _navigation(report, drawing),
@@ -74,6 +76,7 @@ def render_page(report: Report, drawing: Drawing | None) -> bytes:
         _timeline(drawing),
         render_path(report),
         render_candidates(report),
+        render_what_if(report),
         render_units(report),
         render_heat(report),
         render_collectives(report),
@@ -81,10 +84,10 @@ def render_page(report: Report, drawing: Drawing | None) -> bytes:
         render_record(report),
     ]
     data = f'<script type="application/json" id="timeline-data">{timeline_data(drawing)}</script>' if drawing else ""
-    run = f"<script>{script}</script>" if drawing else ""
+    run = (f"<script>{script}</script>" if drawing else "") + f"<script>{asks}</script>"
     # `connect-src` is for `longpole serve`, which hands out this very file; opened as a file it connects to nothing.
     policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}';"
+        f"default-src 'none'; script-src '{_hash(script)}' '{_hash(asks)}'; style-src '{_hash(style)}';"
         " img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'"
     )
     page = (
@@ -131,7 +134,8 @@ def _navigation(report: Report, drawing: Drawing | None) -> str:
     links += [("collectives", "collectives")] if report.collectives else []
     links += [("resources", "resources")]
     links.append(("record", "the record"))
-    return "<nav>" + "".join(f'<a href="#{ident}">{name}</a>' for ident, name in links) + "</nav>"
+    asks = '<a id="whatif-link" href="#whatif" hidden>what if</a>'
+    return "<nav>" + "".join(f'<a href="#{ident}">{name}</a>' for ident, name in links) + f"{asks}</nav>"
 
 
 @lru_cache(maxsize=4)

@@ -1,0 +1,1 @@
+"""One page and one endpoint on the loopback interface, for `longpole serve`."""
