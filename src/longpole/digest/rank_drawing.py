@@ -16,11 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from longpole.analyses.idle import find_gaps, idle_pieces
 from longpole.analyses.name_book import OBJECT_CODE
-from longpole.digest.digest import lay_out
+from longpole.digest.digest import lay_out, row_pieces
 from longpole.timeline.columns import Kind
-from longpole.timeline.intervals import complement, union
 from longpole.timeline.nesting import nest
 from longpole.vocabulary.objects import IDLE_REASONS, charged_to
 
@@ -248,10 +246,10 @@ def _stream(row: DeviceRow, stream: int, lane: int) -> Spans:
 
 
 def _idle(rank: Laid, row: DeviceRow, lane: int, first_reason: int) -> Spans:
-    ran = union(row.spans.start_ns, row.spans.end_ns)
-    free = complement(ran, int(rank.recorded.start_ns[0]), int(rank.recorded.end_ns[0]))
-    pieces = idle_pieces(rank.threads, row, find_gaps(rank.threads, row, free), rank.settings)
-    order = np.argsort(pieces.start_ns, kind="stable")
+    """Return why nothing ran, as the ledger has it."""
+    pieces = row_pieces(rank, row)
+    idle = np.flatnonzero(pieces.reason >= 0)
+    order = idle[np.argsort(pieces.start_ns[idle], kind="stable")]
     reason = pieces.reason[order].astype(np.int64)
     return _spans(
         lane,
