@@ -53,7 +53,7 @@
     names.sort((a, b) => (before[b] || 0) - (before[a] || 0));
     for (const name of names) {
       const was = before[name] || 0, becomes = after[name] || 0, row = body.insertRow();
-      for (const [place, text] of [name, time(was), time(becomes), time(was - becomes)].entries()) {
+      for (const [place, text] of [name, time(was), time(becomes), time(was - becomes).replace("-", "−")].entries()) {
         const cell = row.insertCell();
         cell.textContent = text;
         if (place) cell.className = "num";
@@ -85,7 +85,8 @@
     part("next").textContent = known(next) ? `Then the long pole is ${next.says}.` : `What is the long pole then is not known: ${why(next)}.`;
     showPath(answer);
     const replay = answer.replay.error_of_median;
-    part("belief").textContent = known(replay) ? `The unchanged run replays to within ${percent(Math.abs(replay))} of its measured median; ${answer.changes.map((one) => one.says).join("; ")}.` : "";
+    const believed = answer.replay.verdict === "not tested" ? "Not tested: so much of the path is kept as recorded that any graph would replay it as well. " : "";
+    part("belief").textContent = `${answer.changes.map((one) => one.says).join("; ")}. ${believed}` + (known(replay) ? `The unchanged run replays to within ${percent(Math.abs(replay))} of its measured median.` : "");
   };
 
   // One question at a time: while one is out, only the newest of those that follow is kept.
