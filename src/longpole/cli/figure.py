@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EXAMPLES: Final = """\b
 Examples:
   longpole figure gantt traces/ -o step.svg
-  longpole figure gantt traces/ --unit 'ProfilerStep#7' --rank 0,5 -o step7.pdf
+  longpole figure gantt traces/ --unit 'ProfilerStep#7' --rank 0,5 -o 7.pdf
   longpole figure ledger traces/ --width 3.4 -o ledger.pdf
   longpole figure ledger traces/ --by unit -o units.png --dpi 300
   longpole figure path traces/ -o path.svg

@@ -114,12 +114,17 @@ def _draw_pieces(
     boxes: dict[tuple[str, bool], list[tuple[float, float, float, float]]] = {}
     spent: Counter[int] = Counter()
     line: list[tuple[float, float]] = []
+    seen: set[tuple[int, int, str, bool]] = set()
     for piece in pieces:
         place = places[rows[_track(piece)]]
-        left_ns = piece.start_ns - start_ns
-        box = left_ns / step_ns, place + 0.32, (left_ns + max(piece.dur_ns, least_ns)) / step_ns, place - 0.32
-        boxes.setdefault((piece.object, piece.grade in _UNSURE), []).append(box)
         spent[place] += piece.dur_ns
+        left_ns = piece.start_ns - start_ns
+        cell = int(left_ns // least_ns), place, piece.object, piece.grade in _UNSURE
+        if piece.dur_ns < least_ns and cell in seen:
+            continue
+        seen.add(cell)
+        box = left_ns / step_ns, place + 0.32, (left_ns + max(piece.dur_ns, least_ns)) / step_ns, place - 0.32
+        boxes.setdefault(cell[2:], []).append(box)
         line += [(box[0], place), ((left_ns + piece.dur_ns) / step_ns, place)]
     if line:
         axes.plot(*zip(*line, strict=True), color="#999999", linewidth=0.5, zorder=0.5)

@@ -267,6 +267,13 @@ def test_a_path_over_more_tracks_than_fit_shows_the_rest_in_one_row() -> None:
     assert "other tracks" in rows
 
 
+def test_a_path_of_very_many_short_pieces_is_a_file_of_bounded_size() -> None:
+    many = [(0, "main", f"op {n % 7}", "compute" if n % 2 else "host", 1) for n in range(40_000)]
+    figure: Any = draw_path(path_of(*many), width_in=WIDE).figure
+
+    assert sum(len(one.get_path().vertices) for one in figure.axes[0].patches) <= 5 * 2 * 2049
+
+
 def test_a_path_without_pieces_says_so() -> None:
     assert "the path has no pieces" in texts(draw_path(typical_path(), width_in=WIDE).figure)
 
