@@ -44,7 +44,7 @@ def render_resources(report: Report, style: Style) -> list[str]:
     covered = f"FLOPs or bytes known of {found.covered_share:.0%} of {format_ns(found.compute_ns)} compute time"
     lines = [style.title("RESOURCES", f"{escape(name)} · {covered}")]
     if isinstance(found.device, Unknown):
-        says = f"{found.device.unknown}; demands are in --json and --csv"
+        says = f"{escape(found.device.unknown)}; demands are in --json and --csv"
         lines += wrap(says, style.width, first="  ", rest="  ")
     else:
         lines += _indicators(found, style)
@@ -59,7 +59,7 @@ def _indicators(found: Resources, style: Style) -> list[str]:
     whole = found.indicators[0]
     others = [one for one in found.indicators[1:] if one.wall_ns >= _STAGE_MIN * whole.wall_ns][:_STAGES_SHOWN]
     head = f"  {'':<10}{'device busy':>12}{'compute':>10}{'memory':>10}{'link':>10}   bound by"
-    return [style.faint(head), *(_indicator_line(one, style) for one in (whole, *others))]
+    return [style.faint(shorten(head, style.width)), *(_indicator_line(one, style) for one in (whole, *others))]
 
 
 def _indicator_line(one: StageIndicators, style: Style) -> str:
@@ -84,7 +84,9 @@ def _operators(found: Resources, style: Style) -> list[str]:
     lines = [style.faint("  * against the best that was measured on such a part")] if marked else []
     width = min(max((columns_of(_label(row)) for row in rows), default=0), _LABEL_MAX)
     room = style.width - width - 10
-    return lines + [f"  {row.time_share:>4.0%}  {pad(_label(row), width)}  {_bound(row, room)}" for row in rows]
+    return lines + [
+        f"  {row.time_share:>4.0%}  {pad(_label(row), width)}  {shorten(_bound(row, room), room)}" for row in rows
+    ]
 
 
 def _label(row: MatrixRow) -> str:
