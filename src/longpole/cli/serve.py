@@ -16,7 +16,7 @@ EXAMPLES: Final = """\b
 Examples:
   longpole serve traces/
   longpole serve traces/ --port 8080
-  ssh -L 8080:127.0.0.1:8080 host longpole serve traces/ --port 8080
+  ssh -t -L 8080:127.0.0.1:8080 host longpole serve traces/ --port 8080
 
 \b
 The address holds a token: whoever has it can see the page while this runs.
