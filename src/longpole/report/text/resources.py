@@ -80,7 +80,7 @@ def _operators(found: Resources, style: Style) -> list[str]:
     """Return the longest operators; their shares are against the peak in theory."""
     rows = [row for row in found.rows if row.kind == "operator"][:_ROWS_SHOWN]
     indicators = [one for stage in found.indicators for one in (stage.compute, stage.link)]
-    marked = any(not isinstance(one.achievable_share, UnsetType) for one in indicators)
+    marked = any(not isinstance(one.achievable_share, UnsetType) and one.achievable_share for one in indicators)
     lines = [style.faint("  * against the best that was measured on such a part")] if marked else []
     width = min(max((columns_of(_label(row)) for row in rows), default=0), _LABEL_MAX)
     room = style.width - width - 10
