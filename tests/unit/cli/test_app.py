@@ -145,12 +145,14 @@ BUCKETS_OPTIONS = (
     "--units",
     "--verify-cache",
 )
+SERVE_OPTIONS = ("--port", "--unit", *(o for o in OF_REPORT_TOO if o not in ("--color", "--json")))
 AUDIT_OPTIONS = ("--all", "--color", "--help", "--json", "--quiet")
 AGREED = {
     "plan": PLAN_OPTIONS,
     "report": REPORT_OPTIONS,
     "explain": EXPLAIN_OPTIONS,
     "whatif": WHATIF_OPTIONS,
+    "serve": SERVE_OPTIONS,
     "scaling": SCALING_OPTIONS,
     "ledger": LEDGER_OPTIONS,
     "audit": AUDIT_OPTIONS,
