@@ -58,8 +58,10 @@ def serve(
         unit=unit,
         collective_record=collective_record,
     )
+    from longpole.web.site import Site, check_port
+
+    check_port(number)
     from longpole.pipeline.serve import prepare
-    from longpole.web.site import Site
 
     with Progress(wanted=not quiet) as progress:
         served = prepare(paths, options, progress.update)

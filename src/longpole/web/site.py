@@ -113,6 +113,15 @@ class Site(ThreadingHTTPServer):
             sys.stderr.write(f"longpole: a request failed ({type(error).__name__})\n")
 
 
+def check_port(port: int) -> None:
+    """Look whether a port can be listened on, before long work is done in vain.
+
+    Raises:
+        UsageError: It is taken, or may not be used.
+    """
+    Site(b"", lambda _: b"", port).server_close()
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: Site
     server_version = "longpole"

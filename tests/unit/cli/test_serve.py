@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -36,3 +37,10 @@ def test_the_address_is_the_only_output_and_ctrl_c_ends_it_well(tmp_path: Path) 
 def test_what_is_no_port_is_refused_before_anything_is_read(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "nowhere/", f"--port={port}"]) == 2
     assert "--port: expected a number from 1 to 65535" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_refused_before_anything_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", "nowhere/", "--port", str(port)]) == 2
+    assert f"--port {port}: cannot be listened on" in capsys.readouterr().err
