@@ -12,7 +12,7 @@ from longpole.records.critical_path import CriticalPath
 from longpole.records.ledger import Unknown
 from longpole.report.figures.gantt import draw_gantt
 from longpole.report.figures.ledger import draw_ledger
-from longpole.report.figures.matrix import draw_matrix
+from longpole.report.figures.matrix import WIDTH_MIN_IN, draw_matrix
 from longpole.report.figures.path import draw_path
 from longpole.report.figures.sheet import WIDTH_IN, require_matplotlib
 from longpole.report.worst import whole_units
@@ -133,7 +133,7 @@ def check_figure(name: str, asked: FigureOptions) -> None:
         what = "the matrix is over all units" if name == "matrix" else "--by unit shows them all"
         msg = f"--unit: {what}; leave it out, or choose units with --units A..B"
         raise UsageError(msg)
-    low, high = WIDTHS_IN
+    low, high = WIDTHS_IN if name != "matrix" else (WIDTH_MIN_IN, WIDTHS_IN[1])
     if not low <= asked.width_in <= high:
         msg = f"--width: expected inches from {low:g} to {high:g}; found {asked.width_in:g}"
         raise UsageError(msg)

@@ -85,6 +85,7 @@ def test_what_is_not_known_is_said_and_drawn_nowhere(
         (["ledger", "-o", "x.svg", "--by", "unit", "--unit", "a"], "--by unit shows them all"),
         (["matrix", "-o", "x.svg", "--unit", "a"], "the matrix is over all units"),
         (["path", "-o", "x.svg", "--width", "400"], "expected inches from 3 to 40"),
+        (["matrix", "-o", "x.svg", "--width", "3.4"], "expected inches from 6 to 40"),
         (["path", "-o", "x.svg", "--dpi", "300"], "SVG has no dots"),
         (["path", "-o", "x.png", "--dpi", "9999"], "expected 50 to 1200"),
         (["ledger", "-o", "x.svg", "--unit", "step 99"], "expected the name of a unit (ProfilerStep#"),

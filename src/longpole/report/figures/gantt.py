@@ -15,6 +15,7 @@ from longpole.report.figures.sheet import (
     add_legend,
     color_of,
     fitting,
+    label_room,
     new_figure,
     own_look,
     shown,
@@ -44,7 +45,7 @@ _IDLE: Final = 0.6
 _SPACE: Final = 0.32
 _UNIT_IN: Final = 0.17  # inches of a stream's height
 _NAMES_MAX: Final = 300
-_LABELS_IN: Final = 1.9  # what names of rows take of the width, about
+_LABELS: Final = 0.27  # what names of rows take of the width, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def draw_gantt(drawing: Drawing, *, width_in: float) -> Drawn:
     length_ns = max(unit.end_ns - unit.start_ns, 1)
     finest_ns = max(length_ns // FINEST, 1)
     spans = coarsen(unit.spans, finest_ns)
-    rows, notes = _place_rows(drawing, unit, spans)
+    rows, notes = _place_rows(drawing, unit, spans, label_room(width_in))
     spans = spans.take(np.isin(spans.lane, [row.lane for row in rows]))
     says = f"{unit.name}: {format_ns(length_ns)} from the first start to the last completion"
     height = max((row.bottom for row in rows), default=1.0)
@@ -93,18 +94,17 @@ def draw_gantt(drawing: Drawing, *, width_in: float) -> Drawn:
     with own_look():
         figure = new_figure(width_in, 1.25 + height * _UNIT_IN)
         axes = figure.add_subplot()
-        axes.set_title(shown(says, 90))
         _draw_spans(axes, spans, rows, length_ns, finest_ns)
-        _name_spans(axes, drawing, spans, rows, (width_in - _LABELS_IN) / length_ns)
+        _name_spans(axes, drawing, spans, rows, width_in * (1 - _LABELS) / length_ns)
         extra = _draw_path(axes, drawing, unit, rows, finest_ns)
         _set_axes(axes, rows, length_ns, height)
         used = set(np.unique(spans.object).tolist())
-        add_legend(figure, [(name, name) for code, name in enumerate(OBJECTS) if code in used], extra)
+        add_legend(figure, says, [(name, name) for code, name in enumerate(OBJECTS) if code in used], extra)
         write_notes(figure, notes)
     return Drawn(figure, f"{says}, {format_count(len(spans), 'span')} in {format_count(len(rows), 'row')}", notes)
 
 
-def _place_rows(drawing: Drawing, unit: DrawnUnit, spans: Spans) -> tuple[list[_Row], list[str]]:
+def _place_rows(drawing: Drawing, unit: DrawnUnit, spans: Spans, room: int) -> tuple[list[_Row], list[str]]:
     """Return the lanes to draw from top to bottom, and what is left out."""
     lanes = drawing.lanes
     busy_ns = np.bincount(spans.lane, weights=spans.end_ns - spans.start_ns, minlength=len(lanes))
@@ -125,8 +125,11 @@ def _place_rows(drawing: Drawing, unit: DrawnUnit, spans: Spans) -> tuple[list[_
             top += _SPACE
         levels = int(spans.depth[spans.lane == place].max()) + 1 if one.lane.kind == THREAD else 1
         level = _LEVEL if one.lane.kind == THREAD else _IDLE if one.lane.kind == IDLE else 1.0
-        label = f"rank {one.rank} · {one.lane.label}" if len(ranks) > 1 else one.lane.label
-        rows.append(_Row(place, shown(label, 40), top, level, levels))
+        label = one.lane.label
+        if len({(other.rank, other.lane.device) for other in lanes if other.lane.device}) <= len(ranks):
+            label = label.removeprefix(f"{one.lane.device} ")  # the rank says which device
+        label = f"rank {one.rank} · {label}" if len(ranks) > 1 else label
+        rows.append(_Row(place, shown(label, room), top, level, levels))
         top += level * levels + _SPACE
     left_out = len(used) - len(kept)
     notes = [f"{format_count(left_out, 'more thread or stream', 'more threads and streams')} not drawn"]

@@ -11,6 +11,7 @@ from longpole.report.figures.sheet import (
     Drawn,
     add_legend,
     color_of,
+    label_room,
     new_figure,
     own_look,
     shown,
@@ -65,10 +66,9 @@ def draw_ledger(report: Report, *, by: str, unit: str | None, width_in: float) -
     with own_look():
         figure = new_figure(width_in, 1.1 + _BAR_IN * max(len(bars), 1))
         axes = figure.add_subplot()
-        axes.set_title(shown(says, 90))
-        _draw_bars(axes, bars)
+        _draw_bars(axes, bars, label_room(width_in))
         named = [name for name in OBJECTS if any(name in bar.exposed_ns or name in bar.hidden_ns for bar in bars)]
-        add_legend(figure, [(name, name) for name in named])
+        add_legend(figure, says, [(name, name) for name in named])
         write_notes(figure, notes)
     return Drawn(figure, says, notes)
 
@@ -127,7 +127,7 @@ def _label(row: RankEntry) -> str:
     return f"rank {row.rank}" + (f" {row.device}" if row.device not in ("", "cpu") else "")
 
 
-def _draw_bars(axes: Axes, bars: Sequence[_Bar]) -> None:
+def _draw_bars(axes: Axes, bars: Sequence[_Bar], room: int) -> None:
     longest_ns = max((bar.length_ns for bar in bars), default=0.0) or 1.0
     step_ns, unit = time_scale(longest_ns)
     for place, bar in enumerate(bars):
@@ -145,7 +145,7 @@ def _draw_bars(axes: Axes, bars: Sequence[_Bar]) -> None:
         for name, time_ns in bar.hidden_ns.items():
             axes.barh(place + 0.39, time_ns / step_ns, 0.13, at_ns / step_ns, color=color_of(name), alpha=0.55)
             at_ns += time_ns
-    axes.set_yticks(range(len(bars)), [shown(bar.label, 30) for bar in bars])
+    axes.set_yticks(range(len(bars)), [shown(bar.label, room) for bar in bars])
     axes.set_ylim(len(bars) - 0.4, -0.6)
     axes.set_xlim(0, longest_ns / step_ns * 1.09)
     axes.set_xlabel(unit)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from longpole.records.resources import Cell, Indicator, MatrixRow, Resources, StageIndicators
 
 ROWS_MAX: Final = 24
+WIDTH_MIN_IN: Final = 6.0
+"""Ten columns with figures in them, and what bounds a row beside it."""
 SHARE_MIN: Final = 0.005
 """Of compute time: rows below are told by their number."""
 _ROW_IN: Final = 0.21
@@ -55,20 +57,20 @@ def draw_matrix(resources: Resources, *, width_in: float) -> Drawn:
         width_in: Width in inches.
     """
     rows = [row for row in resources.rows if row.time_share >= SHARE_MIN][:ROWS_MAX]
-    columns = [column.name for column in resources.columns if not column.empty_because]
+    columns = [column.name for column in resources.columns if any(column.name in row.cells for row in rows)]
     stages = resources.indicators
     says = f"What work asks of {resources.device_name or 'the device'}"
     with own_look():
         heights = [max(len(rows), 1), max(len(stages), 1)]
         figure = new_figure(width_in, 1.6 + _ROW_IN * sum(heights))
         upper, lower = figure.subplots(2, 1, height_ratios=heights)
-        upper.set_title(shown(says, 90))
+        figure.suptitle(shown(says, 90), x=0.01, ha="left", fontsize=8.5, fontweight="bold")
         _draw_grid(upper, [_name(row) for row in rows], columns, [_boxes(row, columns) for row in rows])
         _write_beside(upper, [_bound(row.bound_by, row.next_bound) for row in rows])
-        lower.set_title("Indicators by stage")
+        lower.set_title("Indicators by stage", loc="left", fontsize=7.5, fontweight="bold")
         _draw_grid(lower, [_stage(one) for one in stages], _INDICATORS, [_indicators(one) for one in stages])
         _write_beside(lower, [_bound(one.bound_class, UNSET) for one in stages])
-        notes = _notes(resources, len(rows))
+        notes = _notes(resources, columns, len(rows))
         write_notes(figure, notes)
     return Drawn(figure, f"{says}: {len(rows)} of {len(resources.rows)} rows", notes)
 
@@ -137,7 +139,7 @@ def _write_beside(axes: Axes, texts: Sequence[str]) -> None:
         axes.text(right + 0.05, line, shown(says, 34), fontsize=SMALL, va="center_baseline")
 
 
-def _notes(resources: Resources, drawn: int) -> list[str]:
+def _notes(resources: Resources, columns: Sequence[str], drawn: int) -> list[str]:
     covered = f"FLOPs or bytes are known of {100 * resources.covered_share:.0f} % of compute time"
     notes = [
         "Each cell: the part of the row's own time that the column's peak would need for what the row asks of it;"
@@ -146,7 +148,7 @@ def _notes(resources: Resources, drawn: int) -> list[str]:
     ]
     if isinstance(resources.device, Unknown):
         notes.append(f"no peaks: {resources.device.unknown}")
-    empty = [column.name.replace("_", "-") for column in resources.columns if column.empty_because]
+    empty = [column.name.replace("_", "-") for column in resources.columns if column.name not in columns]
     if empty:
         notes.append(f"left out for want of a cell: {', '.join(empty)}")
     if drawn < len(resources.rows):

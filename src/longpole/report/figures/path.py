@@ -14,6 +14,7 @@ from longpole.report.figures.sheet import (
     add_legend,
     color_of,
     fitting,
+    label_room,
     new_figure,
     own_look,
     shown,
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
     from longpole.records.critical_path import CriticalPath, PathPiece
 
 ROWS_MAX: Final = 24
-_FINEST: Final = 2048  # of the path, what is drawn at least as wide
+_FINEST: Final = 2048  # of the path, what can be told apart
 _ROW_IN: Final = 0.2
-_LABELS_IN: Final = 2.0
+_LABELS: Final = 0.3  # what is written beside takes of the width, about
 _NAMES_MAX: Final = 200
 _UNSURE: Final = ("inferred", "guess")
 _NOWHERE: Final = (1 << 62, "in no rank's record")
@@ -48,38 +49,67 @@ def draw_path(path: CriticalPath, *, width_in: float) -> Drawn:
         path: The path.
         width_in: Width in inches.
     """
-    pieces = _joined(path.pieces)
+    length_ns = max(sum(piece.dur_ns for piece in path.pieces), 1)
+    pieces = _joined(path.pieces, max(length_ns // _FINEST, 1))
     rows = _rows(pieces)
-    length_ns = max(sum(piece.dur_ns for piece in pieces), 1)
     by_object: Counter[str] = Counter()
-    for piece in pieces:
+    for piece in path.pieces:
         by_object[piece.object if piece.object in OBJECTS else "unknown"] += piece.dur_ns
     says = f"Critical path of {path.unit}: {format_ns(path.period_ns)}"
-    notes = [_grades(pieces, length_ns)] if pieces else []
+    notes = [_grades(path.pieces, length_ns)] if path.pieces else []
     with own_look():
         figure = new_figure(width_in, 1.2 + _ROW_IN * max(len(set(rows.values())), 1))
         axes = figure.add_subplot()
-        axes.set_title(shown(says, 90))
-        _draw_pieces(axes, pieces, rows, length_ns, (width_in - _LABELS_IN) / length_ns)
+        _draw_pieces(axes, pieces, rows, length_ns, (label_room(width_in), width_in * (1 - _LABELS) / length_ns))
         legend = [
             (name, f"{name} {format_ns(by_object[name])} ({_percent(by_object[name] / length_ns)})")
             for name in OBJECTS
             if by_object[name]
         ]
-        add_legend(figure, legend)
+        add_legend(figure, says, legend)
         write_notes(figure, notes)
     return Drawn(figure, f"{says}, {format_count(len(path.pieces), 'piece')}", notes)
 
 
-def _joined(pieces: Sequence[PathPiece]) -> list[PathPiece]:
-    """Join neighbours that differ in nothing that is drawn."""
+def _joined(pieces: Sequence[PathPiece], least_ns: int) -> list[PathPiece]:
+    """Join neighbours that differ in nothing that is drawn, and sort those too short to be told apart by object.
+
+    Pieces shorter than a column that follow one another on a track within one are drawn as one piece for each object;
+    what each object takes stays exact.
+    """
     found: list[PathPiece] = []
+    short: list[PathPiece] = []
     for piece in pieces:
+        first = short[0] if short else None
+        is_short = piece.dur_ns < least_ns
+        if first and not (is_short and _track(piece) == _track(first) and piece.start_ns - first.start_ns < least_ns):
+            found += _by_object(short)
+            short = []
+        if is_short:
+            short.append(piece)
+            continue
         last = found[-1] if found else None
         if last is not None and _look(last) == _look(piece) and last.start_ns + last.dur_ns == piece.start_ns:
             found[-1] = msgspec.structs.replace(last, dur_ns=last.dur_ns + piece.dur_ns)
         else:
             found.append(piece)
+    return found + _by_object(short)
+
+
+def _by_object(pieces: Sequence[PathPiece]) -> list[PathPiece]:
+    """Return one piece for each object, one behind the other; the longest gives the name and the grade."""
+    if len(pieces) < 2:
+        return list(pieces)
+    spent: Counter[str] = Counter()
+    longest: dict[str, PathPiece] = {}
+    for piece in pieces:
+        spent[piece.object] += piece.dur_ns
+        if piece.object not in longest or piece.dur_ns > longest[piece.object].dur_ns:
+            longest[piece.object] = piece
+    at_ns, found = pieces[0].start_ns, []
+    for name, time_ns in sorted(spent.items()):
+        found.append(msgspec.structs.replace(longest[name], start_ns=at_ns, dur_ns=time_ns))
+        at_ns += time_ns
     return found
 
 
@@ -105,37 +135,31 @@ def _draw_pieces(
     pieces: Sequence[PathPiece],
     rows: dict[tuple[int, str], tuple[int, str]],
     length_ns: int,
-    in_per_ns: float,
+    room: tuple[int, float],
 ) -> None:
     places = {row: place for place, row in enumerate(dict.fromkeys(sorted(rows.values())))}
     start_ns = pieces[0].start_ns if pieces else 0
     step_ns, unit = time_scale(length_ns)
-    least_ns = length_ns / _FINEST
     boxes: dict[tuple[str, bool], list[tuple[float, float, float, float]]] = {}
     spent: Counter[int] = Counter()
     line: list[tuple[float, float]] = []
-    seen: set[tuple[int, int, str, bool]] = set()
     for piece in pieces:
         place = places[rows[_track(piece)]]
         spent[place] += piece.dur_ns
         left_ns = piece.start_ns - start_ns
-        cell = int(left_ns // least_ns), place, piece.object, piece.grade in _UNSURE
-        if piece.dur_ns < least_ns and cell in seen:
-            continue
-        seen.add(cell)
-        box = left_ns / step_ns, place + 0.32, (left_ns + max(piece.dur_ns, least_ns)) / step_ns, place - 0.32
-        boxes.setdefault(cell[2:], []).append(box)
-        line += [(box[0], place), ((left_ns + piece.dur_ns) / step_ns, place)]
+        box = left_ns / step_ns, place + 0.32, (left_ns + piece.dur_ns) / step_ns, place - 0.32
+        boxes.setdefault((piece.object, piece.grade in _UNSURE), []).append(box)
+        line += [(box[0], place), (box[2], place)]
     if line:
         axes.plot(*zip(*line, strict=True), color="#999999", linewidth=0.5, zorder=0.5)
     for (charged, unsure), mine in sorted(boxes.items()):
         # A path's lines are the hatch's colour too.
         look = {"hatch": "/////", "edgecolor": "white"} if unsure else {}
         add_boxes(axes, mine, color_of(charged), gid=charged, **look)
-    _name_pieces(axes, pieces, [places[rows[_track(piece)]] for piece in pieces], in_per_ns)
+    _name_pieces(axes, pieces, [places[rows[_track(piece)]] for piece in pieces], room[1])
     for place, time_ns in spent.items():
         axes.text(length_ns / step_ns * 1.01, place, format_ns(time_ns), fontsize=SMALL, va="center_baseline")
-    axes.set_yticks(list(places.values()), [_label(row) for row in places], fontsize=SMALL)
+    axes.set_yticks(list(places.values()), [_label(row, room[0]) for row in places], fontsize=SMALL)
     axes.set_xlim(0, length_ns / step_ns * 1.08)
     axes.set_ylim(max(len(places), 1) - 0.5, -0.5)
     axes.set_xlabel(f"{unit} since the path began")
@@ -144,21 +168,36 @@ def _draw_pieces(
 
 
 def _name_pieces(axes: Axes, pieces: Sequence[PathPiece], places: Sequence[int], in_per_ns: float) -> None:
-    """Write names into the pieces that have room for them."""
+    """Write names into what has room for them: neighbours of one object in a row have the name of most of it."""
     start_ns = pieces[0].start_ns if pieces else 0
-    step_ns, _ = time_scale(sum(piece.dur_ns for piece in pieces))
-    longest = sorted(range(len(pieces)), key=lambda at: -pieces[at].dur_ns)[:_NAMES_MAX]
-    for at in longest:
-        piece = pieces[at]
-        says = fitting(piece.name or piece.object, piece.dur_ns * in_per_ns)
+    whole_ns = sum(piece.dur_ns for piece in pieces)
+    step_ns, _ = time_scale(whole_ns)
+    runs: list[tuple[int, str, list[PathPiece]]] = []
+    for piece, place in zip(pieces, places, strict=True):
+        if piece.dur_ns * _FINEST < whole_ns and runs and runs[-1][0] == place:
+            continue  # too short to part what it lies between
+        if runs and runs[-1][:2] == (place, piece.object):
+            runs[-1][2].append(piece)
+        else:
+            runs.append((place, piece.object, [piece]))
+    runs.sort(key=lambda run: -_span_ns(run[2]))
+    for place, charged, run in runs[:_NAMES_MAX]:
+        spent: Counter[str] = Counter()
+        for piece in run:
+            spent[piece.name or charged] += piece.dur_ns
+        says = fitting(spent.most_common(1)[0][0], _span_ns(run) * in_per_ns)
         if says:
-            middle = (piece.start_ns - start_ns + piece.dur_ns / 2) / step_ns
-            color = text_color_on(color_of(piece.object))
-            axes.text(middle, places[at], says, fontsize=SMALL, ha="center", va="center_baseline", color=color)
+            middle = (run[0].start_ns - start_ns + _span_ns(run) / 2) / step_ns
+            color = text_color_on(color_of(charged))
+            axes.text(middle, place, says, fontsize=SMALL, ha="center", va="center_baseline", color=color)
 
 
-def _label(row: tuple[int, str]) -> str:
-    return row[1] if row in (_NOWHERE, _OTHERS) else shown(f"rank {row[0]} · {row[1]}", 40)
+def _span_ns(run: Sequence[PathPiece]) -> int:
+    return run[-1].start_ns + run[-1].dur_ns - run[0].start_ns
+
+
+def _label(row: tuple[int, str], most: int) -> str:
+    return row[1] if row in (_NOWHERE, _OTHERS) else shown(f"rank {row[0]} · {row[1]}", most)
 
 
 def _grades(pieces: Sequence[PathPiece], length_ns: int) -> str:

@@ -28,14 +28,12 @@ WIDTH_IN: Final = 7.2
 """Inches: two columns of a paper, or a page's text."""
 DOTS_PER_INCH: Final = 200
 SMALL: Final = 6.0  # points
-_CHARACTERS_PER_IN: Final = 21  # of small text, about
+_CHARACTERS_PER_IN: Final = 19  # of small text, about
+_TITLE_CHARACTERS_PER_IN: Final = 12
 _SALT: Final = "longpole"
 _LOOK: Final[dict[str, Any]] = {
     "font.family": "DejaVu Sans",  # comes with Matplotlib: a figure looks the same everywhere
     "font.size": 7.0,
-    "axes.titlesize": 8.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.linewidth": 0.6,
@@ -204,20 +202,38 @@ def fitting(name: str, wide_in: float) -> str:
     return shown(name, room) if room >= min(len(name), 6) and room > 0 else ""
 
 
-def add_legend(figure: Figure, labels: Iterable[tuple[str, str]], extra: Sequence[Any] = ()) -> None:
-    """Write what colours mean, above the picture.
+def label_room(width_in: float) -> int:
+    """Return how many characters the names of rows may have: a quarter of the width, about.
+
+    >>> label_room(7.2), label_room(3.4)
+    (40, 19)
+    """
+    return max(min(int(width_in * 5.6), 48), 12)
+
+
+def add_legend(figure: Figure, title: str, labels: Iterable[tuple[str, str]], extra: Sequence[Any] = ()) -> None:
+    """Write a title and what colours mean, above the picture.
 
     Args:
         figure: The figure.
+        title: What it shows.
         labels: (object, what stands beside its colour).
         extra: More handles with labels of their own.
     """
     from matplotlib.patches import Patch
 
     handles = [*(Patch(facecolor=color_of(name), label=says) for name, says in labels), *extra]
-    if handles:
-        columns = max(min(len(handles), round(figure.get_figwidth() / 1.15)), 1)
-        figure.legend(handles=handles, loc="outside upper left", ncols=columns, fontsize=SMALL + 0.5)
+    columns = max(min(len(handles), round(figure.get_figwidth() / 1.15)), 1)
+    legend = figure.legend(
+        handles=handles,
+        title="\n".join(textwrap.wrap(shown(title, 120), round(figure.get_figwidth() * _TITLE_CHARACTERS_PER_IN))),
+        loc="outside upper left",
+        ncols=columns,
+        fontsize=SMALL + 0.5,
+        title_fontproperties={"weight": "bold", "size": 8.5},
+        borderaxespad=0.0,
+    )
+    legend.set_alignment("left")
 
 
 def add_boxes(axes: Axes, boxes: Sequence[tuple[float, float, float, float]], color: str, **look: Any) -> None:

@@ -185,7 +185,7 @@ def test_the_gantts_boxes_are_the_spans() -> None:
     assert set(boxes) == {"input", "compute"}
     assert (boxes["compute"].x0, boxes["compute"].x1) == (pytest.approx(40), pytest.approx(60))
     assert (boxes["input"].x0, boxes["input"].x1) == (pytest.approx(0), pytest.approx(40))
-    assert [one.get_text() for one in figure.axes[0].get_yticklabels()] == ["main 7", "cuda:0 stream 7", "cuda:0 idle"]
+    assert [one.get_text() for one in figure.axes[0].get_yticklabels()] == ["main 7", "stream 7", "idle"]
 
 
 def test_gaps_are_labelled_with_their_reason_and_length_and_spans_with_their_name() -> None:
@@ -226,7 +226,7 @@ def test_more_lanes_than_fit_are_counted_and_streams_are_kept_before_threads() -
     spans = spans_of(*((n, 0, 0, 60, "host", 0) for n in range(60)), (60, 0, 0, 1, "compute", 0))
     drawn: Any = draw_gantt(Drawing(lanes, ["name"], [DrawnUnit("unit", 0, ms(60), spans, [])], {}, []), width_in=WIDE)
 
-    assert "cuda:0 stream 7" in [one.get_text() for one in drawn.figure.axes[0].get_yticklabels()]
+    assert "stream 7" in [one.get_text() for one in drawn.figure.axes[0].get_yticklabels()]
     assert "21 more threads and streams not drawn" in drawn.notes
 
 
@@ -271,7 +271,7 @@ def test_a_path_of_very_many_short_pieces_is_a_file_of_bounded_size() -> None:
     many = [(0, "main", f"op {n % 7}", "compute" if n % 2 else "host", 1) for n in range(40_000)]
     figure: Any = draw_path(path_of(*many), width_in=WIDE).figure
 
-    assert sum(len(one.get_path().vertices) for one in figure.axes[0].patches) <= 5 * 2 * 2049
+    assert sum(len(one.get_path().vertices) for one in figure.axes[0].patches) <= 5 * 2 * 2 * 2049
 
 
 def test_a_path_without_pieces_says_so() -> None:
@@ -336,7 +336,7 @@ def test_a_notebook_is_handed_a_picture() -> None:
 def test_names_keep_to_their_room_and_to_their_font() -> None:
     assert shown("\u4e2d\u6587") == "\\u4e2d\\u6587"
     assert len(shown("k" * 4000, 30)) == 30
-    assert fitting("a_long_kernel_name", 0.5) == "a_long…me"
+    assert fitting("a_long_kernel_name", 0.5) == "a_long…e"
     assert fitting("a_long_kernel_name", 0.2) == ""
     assert text_color_on("#000000") == "white"
     assert text_color_on("#ffffff") == "black"
