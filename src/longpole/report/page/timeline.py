@@ -68,6 +68,8 @@ def _unit(unit: DrawnUnit, drawing: Drawing) -> dict[str, Any]:
         "length": _packed(np.maximum((spans.end_ns - spans.start_ns) // tick_ns, 1), "<u4"),
         "label": _packed(spans.name, "<u4"),
         "count": _packed(np.minimum(spans.count, 65535), "<u2"),
+        "sized": _packed(np.flatnonzero(spans.size_bytes >= 0), "<u4"),
+        "bytes": _packed(spans.size_bytes[spans.size_bytes >= 0], "<f8"),
         "path": pieces,
         "path_names": names,
     }

@@ -22,8 +22,10 @@
     const spans = {
       lane: column(u.lane, Uint16Array), depth: column(u.depth, Uint8Array), object: column(u.object, Uint8Array),
       start: column(u.start, Uint32Array), length: column(u.length, Uint32Array), label: column(u.label, Uint32Array),
-      count: column(u.count, Uint16Array), rows: [],
+      count: column(u.count, Uint16Array), rows: [], bytes: new Map(),
     };
+    const moved = column(u.bytes, Float64Array);
+    column(u.sized, Uint32Array).forEach((at, i) => spans.bytes.set(at, moved[i]));
     for (let i = 0; i < u.n;) {
       let j = i + 1;
       while (j < u.n && spans.lane[j] === spans.lane[i] && spans.depth[j] === spans.depth[i]) j++;
@@ -44,6 +46,11 @@
     const a = Math.abs(ns);
     for (const [limit, unitName, by] of [[1e3, "ns", 1], [1e6, "µs", 1e3], [1e9, "ms", 1e6]]) if (a < limit) return (by === 1 ? ns.toFixed(0) : (ns / by).toPrecision(3)) + " " + unitName;
     return (ns / 1e9).toPrecision(3) + " s";
+  };
+
+  const size = (bytes) => {
+    for (const [limit, name, by] of [[1e3, "B", 1], [1e6, "kB", 1e3], [1e9, "MB", 1e6]]) if (bytes < limit) return (by === 1 ? bytes.toFixed(0) : (bytes / by).toPrecision(3)) + " " + name;
+    return (bytes / 1e9).toPrecision(3) + " GB";
   };
 
   const layOut = () => {
@@ -197,8 +204,9 @@
   const describe = (i) => {
     const lane = data.lanes[spans.lane[i]], start = spans.start[i] * unit.tick_ns, length = spans.length[i] * unit.tick_ns;
     const many = spans.count[i] > 1 ? `${spans.count[i]} spans, the longest of them: ` : "";
+    const moved = spans.bytes.has(i) ? ` · ${size(spans.bytes.get(i))}, ${(spans.bytes.get(i) / length).toPrecision(3)} GB/s` : "";
     const kind = lane.kind === "idle" ? "nothing ran: " : "";
-    return `${many}${kind}${data.names[spans.label[i]]}\n${data.objects[spans.object[i]]} · ${time(length)} · from ${time(start)} to ${time(start + length)} of ${unit.name}\nrank ${lane.rank} · ${lane.label}`;
+    return `${many}${kind}${data.names[spans.label[i]]}\n${data.objects[spans.object[i]]} · ${time(length)}${moved} · from ${time(start)} to ${time(start + length)} of ${unit.name}\nrank ${lane.rank} · ${lane.label}`;
   };
   const show = (i, px, py) => {
     if (i < 0) { tip.hidden = true; return; }
