@@ -102,7 +102,7 @@ def counts(model: Architecture, sequence: Lengths) -> Counts:
     return _counts_of(model, _checked(sequence))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024, typed=True)  # True is 1 to a cache that does not look at types
 def _counts(model: Architecture, sequence: int) -> Counts:
     return _counts_of(model, _checked(sequence))
 
@@ -199,7 +199,7 @@ def hardware_flops_per_token(
     return once + again
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024, typed=True)  # True is 1 to a cache that does not look at types
 def _forward(model: Architecture) -> dict[str, float]:
     """Return FLOPs forward by operator; of the core for each key that a token attends to."""
     total = dict.fromkeys(OPERATORS, 0.0)
@@ -215,7 +215,7 @@ def _forward(model: Architecture) -> dict[str, float]:
     return total
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024, typed=True)  # True is 1 to a cache that does not look at types
 def _layer(model: Architecture, *, has_experts: bool) -> dict[str, float]:
     """Return FLOPs forward of a layer by operator; of the core for each key that a token attends to."""
     found = dict.fromkeys(OPERATORS[:-1], 0.0)

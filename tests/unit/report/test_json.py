@@ -38,7 +38,7 @@ PROMISED = {
     "long_pole",
     "candidates",
 }
-ADDED = {"stragglers", "links", "pipeline", "memory", "never_entered"}
+ADDED = {"stragglers", "links", "pipeline", "memory", "never_entered", "resources"}
 
 
 def parse(report: Report, detail: str = "unit") -> dict[str, Any]:

@@ -68,12 +68,12 @@ class _Search:
         """Assign all sequences from one on."""
         if self.best_load <= self.bound * (1 + _ROUNDING):
             return
+        if self._lacking() > len(self.order) - at:
+            return
         if at == len(self.order):
             load = self.batch.longest_load(self.parts)
             if load < self.best_load * (1 - _ROUNDING):
                 self.best, self.best_load = [list(part) for part in self.parts], load
-            return
-        if self._lacking() > len(self.order) - at:
             return
         tried: set[tuple[float, float, int]] = set()
         for rank in range(self.batch.ranks):
