@@ -210,6 +210,7 @@ def test_the_path_runs_below_the_rows_that_it_comes_by_and_dotted_where_no_row_s
     assert [x for x, _ in points] == pytest.approx([0, 40, 40, 55])
     assert points[0][1] == points[1][1] < points[2][1] == points[3][1]
     assert list(dotted.get_xdata())[:2] == pytest.approx([55, 60])
+    assert list(dotted.get_ydata())[:2] == [points[-1][1]] * 2
 
 
 def test_a_unit_without_spans_still_gives_a_picture() -> None:
@@ -312,6 +313,7 @@ def test_a_hostile_name_is_text_in_all_formats() -> None:
     written = encode_figure(figure, "svg")
 
     assert any("<img src=x" in one for one in texts(figure))
+    assert not any(one.get_parse_math() for one in figure.axes[0].texts)
     assert b"<img" not in written
     assert not any(one.tag.endswith(("}img", "}script")) for one in ET.fromstring(written).iter())
     assert encode_figure(figure, "pdf").startswith(b"%PDF")
