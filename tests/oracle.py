@@ -7,6 +7,7 @@ code they judge. Only for records of some hundred nanoseconds and the names of `
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -200,8 +201,31 @@ class Oracle:
         return [n.span for n in self.node_of[id(span)].upwards() if n.span]
 
     def stage_of(self, spans: list[HostSpan]) -> str:
-        found = {self._own_stage(span) for span in spans}
-        return next((stage for stage in STAGE_STRENGTH if stage in found), "other")
+        """Return the strongest stage of spans that lie in one another, the innermost first.
+
+        What an optimizer is handed to call before its last gradient has stages of its own (its closure).
+        """
+        found = "other"
+        for place, span in reversed(list(enumerate(spans))):
+            own = self._own_stage(span)
+            around = spans[place + 1] if place + 1 < len(spans) else None
+            if around is not None and found == "optimizer" and span.start_ns < self._closure_end_ns(around):
+                found = own or "other"
+            else:
+                found = next((stage for stage in STAGE_STRENGTH if stage in (found, own)), "other")
+        return found
+
+    def _closure_end_ns(self, span: HostSpan) -> float:
+        """Return when the last gradient ends that lies in a span of the optimizer; before all time without one."""
+        if self._own_stage(span) != "optimizer" or span.thread != self.main:
+            return -math.inf
+        gradients = [
+            row.end_ns
+            for row in self.script.host
+            if row.of_autograd or (row.thread == self.main and self._own_stage(row) == "backward")
+            if span.start_ns <= row.start_ns and row.end_ns <= span.end_ns
+        ]
+        return max(gradients, default=-math.inf)
 
     def _own_stage(self, span: HostSpan) -> str:
         if meaning(span.name).stage:

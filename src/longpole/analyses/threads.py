@@ -188,10 +188,13 @@ class Threads:
         gradients = np.union1d(gradients, self.timeline.backward)
         if track != self.timeline.main_track or not len(optimizers) or not len(gradients):
             return ends_ns  # autograd's own threads step an optimizer that is fused into the backward pass
-        gradients = gradients[np.argsort(host.end_ns[gradients], kind="stable")]
-        last = np.searchsorted(host.end_ns[gradients], host.end_ns[rows][optimizers], side="right") - 1
-        found = (last >= 0) & (host.start_ns[gradients[last]] >= host.start_ns[rows][optimizers])
-        ends_ns[optimizers[found]] = host.end_ns[gradients[last[found]]]
+        gradients = gradients[np.argsort(host.start_ns[gradients], kind="stable")]
+        starts_ns, stops_ns = host.start_ns[gradients], host.end_ns[gradients]
+        for place in optimizers.tolist():
+            end_ns = host.end_ns[rows][place]
+            low, high = np.searchsorted(starts_ns, [host.start_ns[rows][place], end_ns + 1])
+            inside = stops_ns[low:high]
+            ends_ns[place] = inside[inside <= end_ns].max(initial=_NEVER_NS)
         return ends_ns
 
 
