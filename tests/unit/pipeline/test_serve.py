@@ -19,9 +19,7 @@ EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 RUN = str(EXAMPLES / "ddp-gloo-2ranks")
 QUESTIONS = (
     ["--set", "collective=0.5x", "--remove", "host"],
-    ["--fuse", "all_reduce=25MB"],
     ["--equalise", "work", "--set", "compute&rank:1=2x"],
-    ["--set", "name:no such name=0"],
     ["--set", "collective=0.5x", "--remove", "host"],
 )
 
