@@ -56,7 +56,7 @@ browser: setup  ## Install Playwright, and Debian's Chromium where it is missing
 	@$(BIN)/python -m pip install $(PIP_FLAGS) -r requirements/browser.txt \
 		|| echo "browser: Playwright could not be installed; the tests of the page skip" >&2
 	@if ! command -v chromium >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
-		{ timeout 120 apt-get update -qq; timeout 240 apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 \
+		{ timeout 60 apt-get update -qq; timeout 180 apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 \
 			|| echo "browser: Chromium could not be installed; the tests of the page skip" >&2; \
 	fi
 
