@@ -32,7 +32,7 @@ def launch() -> Iterator[Browser]:
         msg = "Chromium is not installed; make browser installs it where that can be done"
         raise FileNotFoundError(msg)
     # Its sandbox needs rights that a container's superuser lacks; the pages are our own.
-    flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+    flags = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=flags)
         try:

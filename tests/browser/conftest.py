@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +25,14 @@ Opened = tuple[Any, "Report", list[str]]
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """Start Chromium once."""
-    pytest.importorskip("playwright", reason="Playwright is not installed (make browser)")
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (make browser)")
     if find_chromium() is None:
         pytest.skip("Chromium is not installed (make browser)")
-    with launch() as found:
+    with ExitStack() as held:
+        try:
+            found = held.enter_context(launch())
+        except playwright.Error as error:
+            pytest.skip(f"Chromium does not start on this machine: {str(error).splitlines()[0]}")
         yield found
 
 
