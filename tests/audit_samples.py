@@ -7,7 +7,7 @@ import tomllib
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-from longpole.costs.claims import audit, read_claims
+from longpole.claims import audit, read_claims
 from tests.claim_cases import CASES
 
 if TYPE_CHECKING:

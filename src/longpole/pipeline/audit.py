@@ -9,8 +9,8 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.claims import audit, read_claims
 from longpole.costs.architecture import Architecture, read_config
-from longpole.costs.claims import audit, read_claims
 from longpole.errors import InputError, UsageError
 from longpole.pipeline.version import package_version
 

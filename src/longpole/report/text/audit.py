@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.costs.claims.words import write
+from longpole.claims.words import write
 from longpole.report.escape import escape
 from longpole.report.text.layout import Style, wrap
 from longpole.report.text.page import NARROWEST

@@ -10,17 +10,17 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from longpole.costs.claims.fields import FIELDS
-from longpole.costs.claims.figures import Figure
-from longpole.costs.claims.models import SIZES_B
-from longpole.costs.claims.words import shown, title_of
+from longpole.claims.fields import FIELDS
+from longpole.claims.figures import Figure
+from longpole.claims.models import SIZES_B
+from longpole.claims.words import shown, title_of
 from longpole.costs.parameters import parameters
 from longpole.hardware.devices import all_devices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from longpole.costs.claims.evaluate import Evaluation
+    from longpole.claims.evaluate import Evaluation
 
 _GIB: Final = 1.073741824
 _SAME_PEAK: Final = 0.002

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longpole.costs.claims.figures import COARSE, CUT, LEVELS, ROUNDED, Figure, figure_of, parse_written
+from longpole.claims.figures import COARSE, CUT, LEVELS, ROUNDED, Figure, figure_of, parse_written
 from longpole.errors import UsageError
 
 

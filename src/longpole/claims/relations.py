@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from longpole.costs.claims.algebra import Relation
+from longpole.claims.algebra import Relation
 
 _MEGATRON: Final = "Narayanan et al., SC21, arXiv:2104.04473, section 2"
 _PALM: Final = "Chowdhery et al., PaLM, arXiv:2204.02311, section 4.1"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longpole.costs.claims import audit, read_claims
+from longpole.claims import audit, read_claims
 from tests.audit_samples import audited
 
 GPUS = 64

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from longpole.costs.claims.algebra import Check, Solution, solve
-from longpole.costs.claims.bounds import Breach, breaches
-from longpole.costs.claims.counting import NONE, Counting, countings
-from longpole.costs.claims.figures import CUT
-from longpole.costs.claims.readings import Reading, other_readings, usual_reading
-from longpole.costs.claims.relations import USUAL
+from longpole.claims.algebra import Check, Solution, solve
+from longpole.claims.bounds import Breach, breaches
+from longpole.claims.counting import NONE, Counting, countings
+from longpole.claims.figures import CUT
+from longpole.claims.readings import Reading, other_readings, usual_reading
+from longpole.claims.relations import USUAL
 
 if TYPE_CHECKING:
-    from longpole.costs.claims.algebra import Term
-    from longpole.costs.claims.figures import Figure
-    from longpole.costs.claims.statement import Statement
+    from longpole.claims.algebra import Term
+    from longpole.claims.figures import Figure
+    from longpole.claims.statement import Statement
 
 MEASURED_SHARE: Final = 0.025
 """How far figures may be apart that were measured each by itself, over other steps or with other rounding on the way.

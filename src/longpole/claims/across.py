@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.costs.claims.algebra import Term
-from longpole.costs.claims.evaluate import evaluate_all
-from longpole.costs.claims.figures import LEVELS
-from longpole.costs.claims.words import times
+from longpole.claims.algebra import Term
+from longpole.claims.evaluate import evaluate_all
+from longpole.claims.figures import LEVELS
+from longpole.claims.words import times
 from longpole.records.audit import AuditAcross
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from longpole.costs.claims.evaluate import Evaluation
-    from longpole.costs.claims.figures import Figure
-    from longpole.costs.claims.statement import Statement
+    from longpole.claims.evaluate import Evaluation
+    from longpole.claims.figures import Figure
+    from longpole.claims.statement import Statement
 
 _PAIRS_MOST: Final = 2_000
 _RATES: Final = ("tok_s_gpu", "tok_s", "flops_gpu")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from longpole.costs.claims.fields import (
+from longpole.claims.fields import (
     FIELDS,
     OF_COLLECTIVE,
     REMARKS,
@@ -16,18 +16,18 @@ from longpole.costs.claims.fields import (
     find_field,
     plain_key,
 )
-from longpole.costs.claims.figures import Figure, Written, figure_of, parse_written
-from longpole.costs.claims.models import architecture_of, nominal_size
-from longpole.costs.claims.units_of import unit_of
+from longpole.claims.figures import Figure, Written, figure_of, parse_written
+from longpole.claims.models import architecture_of, nominal_size
+from longpole.claims.units_of import unit_of
 from longpole.errors import UsageError
 from longpole.hardware.devices import find_device, match_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from longpole.claims.fields import Field
+    from longpole.claims.units_of import Unit
     from longpole.costs.architecture import Architecture
-    from longpole.costs.claims.fields import Field
-    from longpole.costs.claims.units_of import Unit
     from longpole.hardware.devices import Device
 
 Found = TypeVar("Found")

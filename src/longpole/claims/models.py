@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from longpole.claims.figures import Figure, figure_of, parse_written
 from longpole.costs.architecture import Architecture
-from longpole.costs.claims.figures import Figure, figure_of, parse_written
 from longpole.costs.parameters import parameters
 from longpole.costs.presets import preset
 from longpole.errors import UsageError

@@ -8,8 +8,8 @@ from typing import Any, Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longpole.costs.claims import audit, read_claims
-from longpole.costs.claims.fields import FIELDS
+from longpole.claims import audit, read_claims
+from longpole.claims.fields import FIELDS
 from longpole.errors import UsageError
 from longpole.report.text.audit import render_audit
 

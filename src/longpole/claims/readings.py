@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from longpole.costs.claims import relations
-from longpole.costs.claims.algebra import solve
-from longpole.costs.claims.figures import Figure
-from longpole.costs.claims.models import NAME_SHARE, described, described_forms
+from longpole.claims import relations
+from longpole.claims.algebra import solve
+from longpole.claims.figures import Figure
+from longpole.claims.models import NAME_SHARE, described, described_forms
 from longpole.costs.kv_cache import kv_bytes_per_token
 from longpole.costs.parameters import parameters
 
 if TYPE_CHECKING:
-    from longpole.costs.claims.algebra import Relation
-    from longpole.costs.claims.statement import Statement
+    from longpole.claims.algebra import Relation
+    from longpole.claims.statement import Statement
 
 DEGREES: Final = ("tp", "pp", "cp")
 _PEAK_SHARE: Final = 0.0005  # 989, 989.4 and 989.5 are all in use for one device

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from longpole.costs.claims import read_claims
-from longpole.costs.claims.fields import FIELDS, WORDS, find_field
+from longpole.claims import read_claims
+from longpole.claims.fields import FIELDS, WORDS, find_field
 from longpole.errors import UsageError
 
 

@@ -6,7 +6,7 @@ import math
 import re
 from typing import Final
 
-from longpole.costs.claims.fields import FIELDS, UNIT
+from longpole.claims.fields import FIELDS, UNIT
 
 _SI: Final = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BEYOND: Final = 1e21

@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from longpole.costs.claims.algebra import Relation
-from longpole.costs.claims.figures import LEVELS, Figure
-from longpole.costs.claims.models import described
+from longpole.claims.algebra import Relation
+from longpole.claims.figures import LEVELS, Figure
+from longpole.claims.models import described
 from longpole.costs.conventions import CONVENTIONS, convention_of
 from longpole.costs.flops import counts, hardware_flops_per_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from longpole.claims.statement import Statement
     from longpole.costs.architecture import Architecture
-    from longpole.costs.claims.statement import Statement
     from longpole.costs.conventions import Convention
     from longpole.costs.flops import Counts
 

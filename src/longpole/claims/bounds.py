@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from longpole.costs.claims.algebra import Term
-from longpole.costs.claims.figures import CUT
-from longpole.costs.claims.readings import SPLIT_TEXT, dtype_of
+from longpole.claims.algebra import Term
+from longpole.claims.figures import CUT
+from longpole.claims.readings import SPLIT_TEXT, dtype_of
 
 if TYPE_CHECKING:
-    from longpole.costs.claims.algebra import Solution
-    from longpole.costs.claims.statement import Statement
+    from longpole.claims.algebra import Solution
+    from longpole.claims.statement import Statement
 
 Severity: TypeAlias = Literal["contradicts", "impossible", "implausible"]
 # The best matrix product that was measured, as a share of the dense peak: stas00/ml-engineering, "Maximum Achievable

@@ -5,7 +5,7 @@ Nearly every relation between such figures is a product (devices = tp · pp · c
 product that should be 1 and is not, and what repairs it is found by looking at its exponents.
 """
 
-from longpole.costs.claims.audit import audit
-from longpole.costs.claims.statement import Claims, Statement, read_claims
+from longpole.claims.audit import audit
+from longpole.claims.statement import Claims, Statement, read_claims
 
 __all__ = ["Claims", "Statement", "audit", "read_claims"]

@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from longpole.costs.claims.algebra import level_of
-from longpole.costs.claims.evaluate import is_apart
-from longpole.costs.claims.fields import FIELDS
-from longpole.costs.claims.figures import CUT
-from longpole.costs.claims.slips import slips_of
+from longpole.claims.algebra import level_of
+from longpole.claims.evaluate import is_apart
+from longpole.claims.fields import FIELDS
+from longpole.claims.figures import CUT
+from longpole.claims.slips import slips_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from longpole.costs.claims.algebra import Check
-    from longpole.costs.claims.bounds import Breach
-    from longpole.costs.claims.evaluate import Evaluation
-    from longpole.costs.claims.figures import Figure
-    from longpole.costs.claims.slips import Slip
+    from longpole.claims.algebra import Check
+    from longpole.claims.bounds import Breach
+    from longpole.claims.evaluate import Evaluation
+    from longpole.claims.figures import Figure
+    from longpole.claims.slips import Slip
 
 SHOWN: Final = 4
 _PAIRS_MOST: Final = 20_000

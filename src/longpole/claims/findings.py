@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from longpole.costs.claims.algebra import Term
-from longpole.costs.claims.bounds import leaves_ring_out
-from longpole.costs.claims.explain import nearest
-from longpole.costs.claims.fields import FIELDS
-from longpole.costs.claims.figures import COARSE, CUT, ROUNDED, Figure
-from longpole.costs.claims.words import shown, times, title_of, unit_of_field, write
+from longpole.claims.algebra import Term
+from longpole.claims.bounds import leaves_ring_out
+from longpole.claims.explain import nearest
+from longpole.claims.fields import FIELDS
+from longpole.claims.figures import COARSE, CUT, ROUNDED, Figure
+from longpole.claims.words import shown, times, title_of, unit_of_field, write
 from longpole.records.audit import (
     AuditConvention,
     AuditCorrection,
@@ -21,11 +21,11 @@ from longpole.records.audit import (
 )
 
 if TYPE_CHECKING:
-    from longpole.costs.claims.algebra import Check, Relation, Solution
-    from longpole.costs.claims.bounds import Breach
-    from longpole.costs.claims.evaluate import Evaluation
-    from longpole.costs.claims.explain import Explanation
-    from longpole.costs.claims.statement import Statement
+    from longpole.claims.algebra import Check, Relation, Solution
+    from longpole.claims.bounds import Breach
+    from longpole.claims.evaluate import Evaluation
+    from longpole.claims.explain import Explanation
+    from longpole.claims.statement import Statement
 
 # Of the figures in a contradiction, the one that is an outcome is called wrong first.
 _OUTCOMES: Final = (

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longpole.costs.claims.algebra import Relation, Term, solve
-from longpole.costs.claims.figures import LEVELS, Figure
-from longpole.costs.claims.relations import USUAL
+from longpole.claims.algebra import Relation, Term, solve
+from longpole.claims.figures import LEVELS, Figure
+from longpole.claims.relations import USUAL
 
 RATE: Final = Relation("R3", "rate", ("items",), ("time",), "a rate is items by time", "test")
 DOUBLE: Final = Relation("R3", "twice", ("rate",), (), "twice the rate", "test", 2.0)

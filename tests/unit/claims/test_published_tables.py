@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from longpole.costs.claims import audit, read_claims
+from longpole.claims import audit, read_claims
 from tests import claim_tables as tables
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.errors import UsageError
 
 if TYPE_CHECKING:
-    from longpole.costs.claims.fields import Kind
+    from longpole.claims.fields import Kind
 
 _PREFIX: Final = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _SPELLED: Final = {"peta": "P", "tera": "T", "giga": "G", "exa": "E"}

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from longpole.costs.claims.figures import LEVELS
+from longpole.claims.figures import LEVELS
 from longpole.costs.formula import Formula
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from longpole.costs.claims.figures import Figure
+    from longpole.claims.figures import Figure
 
 _DUST: Final = 1e-9  # of floating-point arithmetic, as a share
 

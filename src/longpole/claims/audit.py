@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from longpole.costs.claims.across import across, swapped
-from longpole.costs.claims.evaluate import Evaluation, evaluate_all
-from longpole.costs.claims.explain import explain
-from longpole.costs.claims.fields import FIELDS
-from longpole.costs.claims.figures import COARSE, CUT
-from longpole.costs.claims.findings import (
+from longpole.claims.across import across, swapped
+from longpole.claims.evaluate import Evaluation, evaluate_all
+from longpole.claims.explain import explain
+from longpole.claims.fields import FIELDS
+from longpole.claims.figures import COARSE, CUT
+from longpole.claims.findings import (
     conventions,
     explanation_of,
     findings,
@@ -38,7 +38,7 @@ from longpole.records.audit import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from longpole.costs.claims.statement import Claims, Statement
+    from longpole.claims.statement import Claims, Statement
 
 _ORDER: Final = ("impossible", "contradicts", "implausible", "holds_under", "holds")
 _OF_STATUS: Final[dict[str, Verdict]] = {
