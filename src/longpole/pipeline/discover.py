@@ -5,12 +5,13 @@ from __future__ import annotations
 import glob
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from longpole.errors import InputError, NotATraceError, UsageError
 from longpole.pipeline.span_files import is_span_file, joined
+from longpole.pipeline.trace_file import TraceFile
 from longpole.readers.container import list_members, open_stream
 from longpole.readers.kineto.foreign import describe_foreign
 from longpole.readers.kineto.sniff import looks_like_kineto
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from longpole.settings import Settings
 
-_PACKED_RATIO: Final = 15
 _HEAD_BYTES: Final = 1 << 20
 _SELDOM_TRACES: Final = (  # text that may quote a trace
     ".py",
@@ -39,43 +39,6 @@ _SELDOM_TRACES: Final = (  # text that may quote a trace
     ".log",
     ".parquet",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class TraceFile:
-    """One file, or one member of an archive, to read.
-
-    Attributes:
-        path: The file.
-        shown: How it is called in reports: the path as the user gave it.
-        member: The member of an archive, None for the file itself.
-        size_bytes: Its size as stored, 0 where it is not known.
-        named: The user named it, so that failing to read it must be said.
-        packed: It is compressed.
-        is_spans: It is a span file of the recorder.
-        beside: Further span files that are read together with it.
-    """
-
-    path: Path
-    shown: str
-    member: str | None
-    size_bytes: int
-    named: bool
-    packed: bool = False
-    is_spans: bool = False
-    beside: tuple[TraceFile, ...] = ()
-
-    def parts(self) -> tuple[TraceFile, ...]:
-        """Return all files that are read together."""
-        return (self, *self.beside)
-
-    def stored_bytes(self) -> int:
-        """Return the size of all files that are read together, as stored."""
-        return sum(file.size_bytes for file in self.parts())
-
-    def decoded_bytes(self) -> int:
-        """Return about how much text the file holds: traces compress some fifteen times (12 to 28 in our corpus)."""
-        return sum(file.size_bytes * (_PACKED_RATIO if file.packed else 1) for file in self.parts())
 
 
 def find_traces(paths: Sequence[str], settings: Settings) -> list[TraceFile]:

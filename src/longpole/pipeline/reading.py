@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
 
     from longpole.digest.rank_digest import RankDigest
-    from longpole.pipeline.discover import TraceFile
+    from longpole.pipeline.trace_file import TraceFile
     from longpole.pipeline.work import Work, WorkContext
     from longpole.settings import Settings
 

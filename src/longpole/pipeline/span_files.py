@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from longpole.pipeline.discover import TraceFile
+    from longpole.pipeline.trace_file import TraceFile
     from longpole.records.span_file import Header
     from longpole.settings import Settings
     from longpole.timeline.timeline import Timeline

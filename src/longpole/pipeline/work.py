@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from longpole.digest.rank_digest import RankDigest
-    from longpole.pipeline.discover import TraceFile
+    from longpole.pipeline.trace_file import TraceFile
     from longpole.settings import Settings
     from longpole.timeline.timeline import Timeline
 

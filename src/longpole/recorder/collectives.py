@@ -18,7 +18,8 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from longpole.errors import UsageError
-from longpole.recorder.device import Pending, clock_of
+from longpole.recorder.device import clock_of
+from longpole.recorder.event_clock import Pending
 from longpole.recorder.session import STATE, Recorder
 from longpole.recorder.spans import Stage
 from longpole.records.span_file import CollectiveLine

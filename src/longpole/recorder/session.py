@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from longpole.recorder.device import DeviceClock
+    from longpole.recorder.event_clock import DeviceClock
     from longpole.records.span_file import Header, Line
 
 FOLDER_VARIABLE: Final = "LONGPOLE_RECORD"

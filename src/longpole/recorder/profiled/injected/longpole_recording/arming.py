@@ -70,16 +70,7 @@ def _tell_if_unused(text: str, pid: int) -> None:
     from .saying import say
 
     request = Request.decode(text)
-    if os.getpid() != pid or not remove_if_empty(request.out) or request.quiet:
+    if os.getpid() != pid or not request.remove_out_if_empty() or request.quiet:
         return
     seen = "torch was not imported" if _TORCH not in sys.modules else "no optimizer stepped, and no model was called"
     say(f"nothing was recorded: {seen}")
-
-
-def remove_if_empty(folder: str) -> bool:
-    """Remove the folder for traces, and tell whether it was there and empty."""
-    try:
-        os.rmdir(folder)  # noqa: PTH106 - pathlib is not loaded into programs that never import torch
-    except OSError:
-        return False
-    return True

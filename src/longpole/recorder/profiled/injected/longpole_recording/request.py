@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass
 
 VARIABLE = "LONGPOLE_PROFILE"  # the request, as JSON
@@ -64,3 +65,11 @@ class Request:
     def speaks(self, rank: int) -> bool:
         """Tell whether a rank speaks for all: the lowest that records."""
         return rank == (0 if self.ranks is None else min(self.ranks))
+
+    def remove_out_if_empty(self) -> bool:
+        """Remove the folder for traces, and tell whether it was there and empty."""
+        try:
+            os.rmdir(self.out)  # noqa: PTH106 - pathlib is not loaded into programs that never import torch
+        except OSError:
+            return False
+        return True

@@ -9,7 +9,6 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from .arming import remove_if_empty
 from .boundaries import ModuleCalls, OptimizerSteps
 from .endings import Endings
 from .others import OtherProfilers
@@ -116,7 +115,7 @@ class Session:
             return
         rank = window.rank
         if window.failure is not None:
-            remove_if_empty(self._request.out)
+            self._request.remove_out_if_empty()
             say(f"the trace of rank {rank} could not be written: {window.failure}")
         elif window.path is None:
             self._tell_nothing(f"{reason} before a step was recorded")
@@ -149,7 +148,7 @@ class Session:
 
     def _tell_nothing(self, reason: str) -> None:
         if self._request.speaks(rank_of(self._torch)):
-            remove_if_empty(self._request.out)
+            self._request.remove_out_if_empty()
             if not self._request.quiet:
                 say(f"nothing was recorded: {reason}")
 
