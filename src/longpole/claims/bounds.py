@@ -2,70 +2,36 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from longpole.claims.algebra import Term
+from longpole.claims.breach import Breach, is_above
+from longpole.claims.bubble_bounds import bubble_breaches
 from longpole.claims.figures import CUT
-from longpole.claims.readings import SPLIT_TEXT, dtype_of
+from longpole.claims.memory_bounds import memory_breaches
+from longpole.claims.readings import SPLIT_TEXT, ceiling_of
 
 if TYPE_CHECKING:
     from longpole.claims.algebra import Solution
     from longpole.claims.statement import Statement
 
-Severity: TypeAlias = Literal["contradicts", "impossible", "implausible"]
-# The best matrix product that was measured, as a share of the dense peak: stas00/ml-engineering, "Maximum Achievable
-# Matmul FLOPS" (tests/oracles/gemm_mamf.csv).
-CEILINGS: Final = {
-    ("A100-SXM4-80GB", "bf16"): 0.869, ("A100-SXM4-40GB", "bf16"): 0.869, ("A100-PCIe-40GB", "bf16"): 0.811,
-    ("A100-PCIe-80GB", "bf16"): 0.811, ("H100-SXM5-80GB", "bf16"): 0.803, ("B200-SXM-180GB", "bf16"): 0.776,
-    ("GB200-per-GPU", "bf16"): 0.729, ("MI355X", "bf16"): 0.68, ("MI325X", "bf16"): 0.604, ("MI300X", "bf16"): 0.514,
-    ("H200-SXM-141GB", "fp8"): 0.734, ("H100-SXM5-80GB", "fp8"): 0.709, ("B200-SXM-180GB", "fp8"): 0.763,
-    ("GB200-per-GPU", "fp8"): 0.723,
-}  # fmt: skip
 _MOST_COMPUTED_AGAIN: Final = 1.5  # HFU / MFU: full recomputation is 4/3; attention and padding go somewhat beyond
 _SUPERLINEAR: Final = 1.05
-_CAPACITY: Final = 1.08  # an "80 GB" part holds 80 GiB
 _IN_SWITCH: Final = ("nvls", "sharp", "collnet", "nvlstree")
 _IN_SWITCH_ARCH: Final = ("Hopper", "Blackwell")
-_NO_BUBBLE: Final = ("zb", "dualpipe", "zero bubble")
 _DUST: Final = 1e-6
-_ADAM_BYTES: Final = 16  # bytes of states a parameter, ZeRO paper, arXiv:1910.02054, K = 12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Breach:
-    """A limit that figures go beyond.
-
-    Attributes:
-        code: Of the relation.
-        severity: `impossible`, `implausible`, or `contradicts` where it is a contradiction between statements.
-        says: What is beyond what, in words; `{ratio}` stands for how far.
-        ratio: What should be 1 at most; None where the limit is no product.
-        fields: What is stated of it.
-        readings: What would make it hold, and is common.
-    """
-
-    code: str
-    severity: Severity
-    says: str
-    ratio: Term | None = None
-    fields: tuple[str, ...] = ()
-    readings: tuple[str, ...] = ()
 
 
 def breaches(statement: Statement, solution: Solution) -> list[Breach]:
     """Return the limits that are exceeded at every way of rounding."""
     found: list[Breach] = []
-    for look in (_utilisation, _recomputation, _links, _collectives, _memory, _bubble, _growth, _division, _decode):
+    looks = (
+        _utilisation, _recomputation, _links, _collectives, memory_breaches, bubble_breaches, _growth, _division,
+        _decode,
+    )  # fmt: skip
+    for look in looks:
         found += look(statement, solution)
     return found
-
-
-def _above(solution: Solution, ratio: Term | None, most: float = 1.0) -> bool:
-    """Tell whether a ratio is above its limit however its figures were rounded."""
-    return ratio is not None and ratio.ends(solution.figures, CUT)[0] > most
 
 
 def _utilisation(statement: Statement, solution: Solution) -> list[Breach]:
@@ -76,28 +42,19 @@ def _utilisation(statement: Statement, solution: Solution) -> list[Breach]:
             continue
         stated = name in solution.figures
         what = name.upper() if stated else f"{name.upper()}, as it follows,"
-        if _above(solution, term):
+        if is_above(solution, term):
             says = f"{what} {{ratio}}: more than the peak"
             found.append(Breach(code="R7", severity="impossible", says=says, ratio=term, fields=tuple(term.powers)))
             continue
-        ceiling = _ceiling(statement)
-        if ceiling is not None and _above(solution, term, ceiling):
-            assert statement.device is not None
+        ceiling = ceiling_of(statement)
+        if ceiling is not None and is_above(solution, term, ceiling.share):
             says = (
-                f"{what} {{ratio}}: more than the {100 * ceiling:.1f} % of the best matrix product measured on"
-                f" {statement.device.name}"
+                f"{what} {100 * term.value(solution.figures):.1f} %: more than the {100 * ceiling.share:.1f} % of the"
+                f" best matrix product measured ({ceiling.says})"
             )
-            scaled = Term(term.constant / ceiling, term.powers)
-            says = says.replace("{ratio}", f"{100 * term.value(solution.figures):.1f} %")
+            scaled = Term(term.constant / ceiling.share, term.powers)
             found.append(Breach(code="R7", severity="implausible", says=says, ratio=scaled, fields=tuple(term.powers)))
     return found
-
-
-def _ceiling(statement: Statement) -> float | None:
-    """Return the measured ceiling, where the peak that a share is taken of is that of the device."""
-    if statement.device is None or "device_peak" in statement.figures:
-        return None
-    return CEILINGS.get((statement.device.name, dtype_of(statement) or "bf16"))
 
 
 def _recomputation(statement: Statement, solution: Solution) -> list[Breach]:
@@ -106,11 +63,11 @@ def _recomputation(statement: Statement, solution: Solution) -> list[Breach]:
     if mfu is None or hfu is None:
         return []
     ratio = mfu.times(hfu, -1.0)
-    if _above(solution, ratio):
+    if is_above(solution, ratio):
         says = "MFU is {ratio} times HFU, but hardware computes model FLOPs at the least"
         return [Breach(code="R6", severity="contradicts", says=says, ratio=ratio, fields=tuple(ratio.powers))]
     most = Term(1 / _MOST_COMPUTED_AGAIN, {}).times(hfu).times(mfu, -1.0)
-    if _above(solution, most):
+    if is_above(solution, most):
         says = "HFU is more than 1.5 times MFU; computing every layer twice makes it 4/3"
         return [Breach(code="R6", severity="implausible", says=says, ratio=most, fields=tuple(most.powers))]
     return []
@@ -122,7 +79,7 @@ def _links(statement: Statement, solution: Solution) -> list[Breach]:
     fastest = device.scaleup_bytes_per_s if device is not None else None
     if device is not None and link is not None and fastest:
         ratio = Term(1 / fastest, {}).times(link)
-        if _above(solution, ratio, 1.001):
+        if is_above(solution, ratio, 1.001):
             both = device.scaleup_both_bytes_per_s
             beside = f" ({both / 1e9:g} both ways)" if both else ""
             says = (
@@ -136,7 +93,7 @@ def _links(statement: Statement, solution: Solution) -> list[Breach]:
     if limit is None:
         return found
     ratio = busbw.times(limit, -1.0)
-    if _above(solution, ratio) and not _reduced_in_switch(statement, solution, ratio):
+    if is_above(solution, ratio) and not _reduced_in_switch(statement, solution, ratio):
         carried = f" ({limit.value(solution.figures) / 1e9:g} GB/s)"
         beyond = "even" if in_switch(statement) else "only"
         says = f"that is {{ratio}} times what a link carries one way{carried}; {beyond} a reduction in the switch does"
@@ -162,7 +119,7 @@ def _reduced_in_switch(statement: Statement, solution: Solution, ratio: Term) ->
     arch = statement.device.arch if statement.device is not None else ""
     possible = named or (arch in _IN_SWITCH_ARCH and "algorithm" not in statement.words)
     reducing = statement.words.get("collective", "all_reduce").lower().replace("-", "_") in ("all_reduce", "allreduce")
-    return possible and reducing and not _above(solution, ratio, most)
+    return possible and reducing and not is_above(solution, ratio, most)
 
 
 def _collectives(statement: Statement, solution: Solution) -> list[Breach]:
@@ -176,7 +133,7 @@ def _collectives(statement: Statement, solution: Solution) -> list[Breach]:
         return []
     factor = known.get("bus_factor") or Term(_least_factor(statement), {})
     ratio = known["comm_bytes"].times(factor).times(known["link"], -1.0).times(known["comm_s"], -1.0)
-    if not _above(solution, ratio):
+    if not is_above(solution, ratio):
         return []
     says = "the link needs {ratio} times that for what each rank sends"
     return [Breach(code="R9", severity="impossible", says=says, ratio=ratio, fields=tuple(ratio.powers))]
@@ -199,74 +156,6 @@ def _least_factor(statement: Statement) -> float:
     return 0.5 if name in ("allgather", "reducescatter", "alltoall") else 1.0
 
 
-def _memory(statement: Statement, solution: Solution) -> list[Breach]:
-    found = []
-    device, memory = statement.device, solution.known.get("memory")
-    capacity = device.memory_bytes if device is not None else None
-    if capacity and memory is not None and device is not None:
-        ratio = Term(1 / capacity, {}).times(memory)
-        if _above(solution, ratio, _CAPACITY):
-            says = f"that is {{ratio}} times the {capacity / 1e9:g} GB of {device.name}"
-            found.append(Breach(code="R10", severity="impossible", says=says, ratio=ratio, fields=tuple(ratio.powers)))
-    states = _least_states(statement, solution)
-    room = memory if memory is not None else Term(capacity * _CAPACITY, {}) if capacity else None
-    if states is not None and room is not None:
-        ratio = states[0].times(room, -1.0)
-        if _above(solution, ratio):
-            says = (
-                f"weights, gradients and Adam's states ({states[1]}) are {{ratio}} times that memory; it fits only with"
-                " another optimizer, narrower states or states kept elsewhere"
-            )
-            found.append(Breach(code="R10", severity="implausible", says=says, ratio=ratio, fields=tuple(ratio.powers)))
-    return found
-
-
-def _least_states(statement: Statement, solution: Solution) -> tuple[Term, str] | None:
-    """Return the bytes of states that a device holds at the least: ZeRO paper, arXiv:1910.02054, section 5."""
-    known = solution.known
-    training = {"mfu", "hfu", "ga", "flops_step", "zero"} & statement.figures.keys()
-    other = statement.words.get("optimizer", "adam").lower() not in ("adam", "adamw")
-    if not training or other or statement.words.get("purpose", "training").lower() not in _TRAININGS:
-        return None
-    if "params" not in known or "gpus" not in known:
-        return None
-    stage = statement.count("zero")
-    whole = known["params"]
-    if stage is None or stage == 3 or not {"tp", "pp"} <= known.keys():
-        return Term(_ADAM_BYTES, {}).times(whole).times(known["gpus"], -1.0), "divided over all devices"
-    each = whole.times(known["tp"], -1.0).times(known["pp"], -1.0)
-    replicas = solution.value("dp") or math.inf
-    least = {0: 16.0, 1: 4.0 + 12.0 / replicas, 2: 2.0 + 14.0 / replicas}[stage]
-    return Term(least, {}).times(each), f"at least {least:.3g} bytes a parameter with ZeRO stage {stage}"
-
-
-_TRAININGS: Final = ("training", "pre-training", "pretraining", "pretrain", "train")
-
-
-def _bubble(statement: Statement, solution: Solution) -> list[Breach]:
-    """Look whether a bubble is smaller than its schedule leaves: arXiv:2104.04473, section 2.2."""
-    bubble, stages, batches = (solution.value(name) for name in ("bubble", "pp", "ga"))
-    schedule = statement.words.get("schedule", "").lower()
-    if bubble is None or not stages or not batches or any(one in schedule for one in _NO_BUBBLE):
-        return []
-    chunks = solution.value("vp") or 1.0
-    if "interleaved" in schedule and "vp" not in statement.figures:
-        return []
-    least = (stages - 1) / (chunks * batches + stages - 1)
-    high = solution.known["bubble"].ends(solution.figures, CUT)[1]
-    if high >= least * (1 - 1e-9):
-        return []
-    says = (
-        f"{round(stages)} stages and {round(batches)} micro-batches leave a bubble of {100 * least:.1f} % of the step"
-        f" ({100 * (stages - 1) / (chunks * batches):.1f} % of the ideal time) at the least"
-    )
-    severity: Severity = "contradicts" if schedule or "vp" in statement.figures else "implausible"
-    ratio = Term(least, {}).times(solution.known["bubble"], -1.0)
-    readings = () if schedule else ("a schedule without bubble (zero-bubble, DualPipe), or more chunks a stage",)
-    fields = ("bubble", *(name for name in ("pp", "ga", "vp") if name in statement.figures))
-    return [Breach(code="R11", severity=severity, says=says, ratio=ratio, fields=fields, readings=readings)]
-
-
 def _growth(statement: Statement, solution: Solution) -> list[Breach]:
     del statement
     known = solution.known
@@ -279,7 +168,7 @@ def _growth(statement: Statement, solution: Solution) -> list[Breach]:
         says = "the speed-up is more than the growth in devices, which needs a reason, such as a cache"
     else:
         return []
-    if not _above(solution, ratio):
+    if not is_above(solution, ratio):
         return []
     return [Breach(code="R12", severity="implausible", says=says, ratio=ratio, fields=tuple(ratio.powers))]
 
@@ -311,6 +200,11 @@ def _division(statement: Statement, solution: Solution) -> list[Breach]:
 
 
 def _experts(statement: Statement, solution: Solution) -> list[Breach]:
+    """Look at what expert parallelism divides.
+
+    Its groups lie within a pipeline stage, across tensor, context and data parallelism: devices are a multiple of
+    EP · ETP · PP (Megatron-LM, `initialize_model_parallel`, which takes ETP for TP where it is not said; here it is 1).
+    """
     ep = statement.count("ep")
     if not ep or ep == 1:
         return []
@@ -318,9 +212,12 @@ def _experts(statement: Statement, solution: Solution) -> list[Breach]:
     dp, tp, cp = (solution.value(name) for name in ("dp", "tp", "cp"))
     gpus, pp = solution.value("gpus"), solution.value("pp")
     shared = gpus / pp if gpus and pp else (dp or 0) * (tp or 0) * (cp or 0)
-    if shared and abs(shared - round(shared)) < _DUST and round(shared) % ep:
-        says = f"EP {ep} does not divide DP · CP · TP = {round(shared)}, which it is carved out of"
-        found.append(Breach(code="R1", severity="contradicts", says=says, fields=("ep", "dp", "cp", "tp")))
+    etp = statement.count("etp") or 1
+    if shared and abs(shared - round(shared)) < _DUST and round(shared) % (ep * etp):
+        degrees = f"EP {ep} · ETP {etp} = {ep * etp}" if etp > 1 else f"EP {ep}"
+        says = f"{degrees} does not divide DP · CP · TP = {round(shared)}, which it is carved out of"
+        fields = ("ep", "etp", "dp", "cp", "tp") if etp > 1 else ("ep", "dp", "cp", "tp")
+        found.append(Breach(code="R1", severity="contradicts", says=says, fields=fields))
     experts = statement.model.experts if statement.model else None
     if experts is not None and experts.count % ep:
         says = f"EP {ep} does not divide {experts.count} experts"
@@ -366,7 +263,7 @@ def _decode(statement: Statement, solution: Solution) -> list[Breach]:
         return []
     ratio = known["tok_s"].times(weights).times(batch, -1.0).times(rate, -1.0)
     ratio = ratio.times(known["gpus"], -1.0) if "gpus" in known else ratio
-    if not _above(solution, ratio):
+    if not is_above(solution, ratio):
         return []
     says = "memory would have to be {ratio} times as fast to read the weights that often; speculation may skip reads"
     return [Breach(code="R9", severity="implausible", says=says, ratio=ratio, fields=tuple(ratio.powers))]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from longpole.claims.algebra import Check, Solution, solve
-from longpole.claims.bounds import Breach, breaches
+from longpole.claims.bounds import breaches
 from longpole.claims.counting import NONE, Counting, countings
 from longpole.claims.figures import CUT
 from longpole.claims.readings import Reading, other_readings, usual_reading
@@ -14,6 +14,7 @@ from longpole.claims.relations import USUAL
 
 if TYPE_CHECKING:
     from longpole.claims.algebra import Term
+    from longpole.claims.breach import Breach
     from longpole.claims.figures import Figure
     from longpole.claims.statement import Statement
 

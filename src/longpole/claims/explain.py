@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from longpole.claims.algebra import Check
-    from longpole.claims.bounds import Breach
+    from longpole.claims.breach import Breach
     from longpole.claims.evaluate import Evaluation
     from longpole.claims.figures import Figure
     from longpole.claims.slips import Slip

@@ -168,6 +168,7 @@ FIELDS: Final[dict[str, Field]] = {
         # Memory, pipeline, scaling
         _field("memory", "bytes", "memory of a device", "memory_bytes peak_memory memory_gb=1e9 mem_gb=1e9"
                " memory_gib=1073741824 mem_gib=1073741824 peak_memory_gb=1e9 memory_per_gpu gpu_memory"),
+        _field("least_memory", "bytes", "memory of a device at the least"),
         _field("weights", "bytes", "size of the weights", "weights_bytes weights_gb=1e9 model_bytes weight_memory"
                " checkpoint"),
         _field("bytes_param", "amount", "bytes of a parameter", "bytes_per_param bytes_per_parameter"),
@@ -176,6 +177,7 @@ FIELDS: Final[dict[str, Field]] = {
         _field("memory_rate", "rate", "memory bandwidth", "hbm hbm_bandwidth memory_bandwidth memory_tb_s=1e12"
                " hbm_tb_s=1e12"),
         _field("bubble", "share", "pipeline bubble", "bubble_share bubble_fraction bubble_ratio bubble_pct=0.01"),
+        _field("least_bubble", "share", "pipeline bubble at the least"),
         _field("speedup", "factor", "speed-up", "speed_up x_faster"),
         _field("increase", "share", "increase of throughput", "throughput_increase throughput_increase_pct=0.01"
                " gain improvement throughput_gain"),

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.claims.algebra import Term
 from longpole.claims.bounds import leaves_ring_out
+from longpole.claims.bubble_bounds import is_held, least_bubble
 from longpole.claims.explain import nearest
 from longpole.claims.fields import FIELDS
 from longpole.claims.figures import COARSE, CUT, ROUNDED, Figure
+from longpole.claims.memory_bounds import least_memory
 from longpole.claims.words import shown, times, title_of, unit_of_field, write
 from longpole.records.audit import (
     AuditConvention,
@@ -22,7 +24,7 @@ from longpole.records.audit import (
 
 if TYPE_CHECKING:
     from longpole.claims.algebra import Check, Relation, Solution
-    from longpole.claims.bounds import Breach
+    from longpole.claims.breach import Breach
     from longpole.claims.evaluate import Evaluation
     from longpole.claims.explain import Explanation
     from longpole.claims.statement import Statement
@@ -95,7 +97,20 @@ def implied(evaluation: Evaluation) -> list[AuditFigure]:
                 text=term.explain(solution.figures, unit_of_field(name)),
             )
         )
-    return [*found, *_at_full_link(evaluation)]
+    return [*found, *_at_full_link(evaluation), *_by_models(evaluation)]
+
+
+def _by_models(evaluation: Evaluation) -> list[AuditFigure]:
+    """Return what the memory model and the simulated schedule give for the layout that is stated."""
+    statement, solution = evaluation.reading.statement, evaluation.solution
+    found = []
+    if (memory := least_memory(statement, solution)) is not None:
+        what, text = title_of("least_memory"), memory.says()
+        found.append(AuditFigure("least_memory", what, memory.bytes, memory.bytes, None, "B", text))
+    if (bubble := least_bubble(statement, solution)) is not None and bubble.stages > 1:
+        what, text = title_of("least_bubble"), f"{bubble.says()} wait that share of a step"
+        found.append(AuditFigure("least_bubble", what, bubble.share, bubble.share, None, "", text))
+    return found
 
 
 def _at_full_link(evaluation: Evaluation) -> list[AuditFigure]:
@@ -392,7 +407,7 @@ def is_tested(evaluation: Evaluation) -> bool:
     known = evaluation.solution.known
     device = evaluation.reading.statement.device
     limits = (
-        {"busbw", "link"}, {"comm_s", "comm_bytes", "link"}, {"bubble", "pp", "ga"}, {"mfu", "hfu"},
+        {"busbw", "link"}, {"comm_s", "comm_bytes", "link"}, {"mfu", "hfu"},
         {"speedup", "baseline_gpus", "gpus"}, {"ep", "dp"},
         {"mfu"} - evaluation.figures.keys(), {"hfu"} - evaluation.figures.keys(),
     )  # fmt: skip
@@ -403,7 +418,12 @@ def is_tested(evaluation: Evaluation) -> bool:
     )
     if divided or any(limit and limit <= known.keys() for limit in limits):
         return True
-    return device is not None and ("memory" in known or "busbw" in known or "link" in known)
+    if device is not None and ("memory" in known or "busbw" in known or "link" in known):
+        return True
+    if is_held(evaluation.reading.statement, evaluation.solution):
+        return True
+    room = (device is not None and bool(device.memory_bytes)) or "memory" in known
+    return room and least_memory(evaluation.reading.statement, evaluation.solution) is not None
 
 
 def omissions(evaluation: Evaluation) -> list[str]:

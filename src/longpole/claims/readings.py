@@ -11,10 +11,12 @@ from longpole.claims.figures import Figure
 from longpole.claims.models import NAME_SHARE, described, described_forms
 from longpole.costs.kv_cache import kv_bytes_per_token
 from longpole.costs.parameters import parameters
+from longpole.hardware.matmul_ceilings import find_ceiling
 
 if TYPE_CHECKING:
     from longpole.claims.algebra import Relation
     from longpole.claims.statement import Statement
+    from longpole.hardware.matmul_ceilings import MatmulCeiling
 
 DEGREES: Final = ("tp", "pp", "cp")
 _PEAK_SHARE: Final = 0.0005  # 989, 989.4 and 989.5 are all in use for one device
@@ -27,6 +29,7 @@ _DTYPES: Final = (
     ("int8", ("int8",)),
 )
 SPLIT_TEXT: Final = "TP · PP"  # of a TP that stands for both, where only their product is stated
+ASSUMED: Final = Figure.exactly(1.0)  # a degree that is not stated, told from a stated one by being this object
 _COUNT_SHARE: Final = 0.02  # biases, norms and positions, which a claim's dimensions leave open
 _TOKENS: Final = ("tokens_step", "tokens")
 
@@ -136,7 +139,7 @@ def _add_degrees(figures: dict[str, Figure], assumed: list[str]) -> None:
     else:
         missing = [name for name in DEGREES if name not in figures]
     for name in missing:
-        figures[name] = Figure.exactly(1.0)
+        figures[name] = ASSUMED
     if missing and ("dp" in figures or "ga" in figures or "gbs" in figures):
         assumed.append(f"{', '.join(name.upper() for name in missing)} not stated: taken as 1")
 
@@ -145,6 +148,13 @@ def dtype_of(statement: Statement) -> str:
     """Return the data type that is stated, as the device table names it; empty where none is."""
     stated = statement.words.get("dtype", "").lower().replace("-", "").replace("_", "")
     return next((name for name, spellings in _DTYPES if any(one in stated for one in spellings)), "")
+
+
+def ceiling_of(statement: Statement) -> MatmulCeiling | None:
+    """Return the measured ceiling of a utilisation, where the peak that it is a share of is that of the device."""
+    if statement.device is None or "device_peak" in statement.figures:
+        return None
+    return find_ceiling(statement.device.name, dtype_of(statement) or "bf16")
 
 
 def _add_peak(statement: Statement, figures: dict[str, Figure], assumed: list[str]) -> None:

@@ -54,6 +54,9 @@ from tests.audit_samples import audited
         # R1: what divides what
         ("tp = 6\nheads = 32\ngpus = 12\ndp = 2", "inconsistent", "TP 6 does not divide 32 heads"),
         ("gpus = 8\ntp = 2\npp = 2\ndp = 2\nep = 8", "inconsistent", "EP 8 does not divide DP · CP · TP = 4"),
+        ("gpus = 256\ntp = 1\npp = 4\nep = 64", "consistent", ""),  # across all of a stage
+        ("gpus = 256\ntp = 4\npp = 8\ncp = 2\nep = 32", "consistent", ""),  # folded over TP, CP and DP
+        ("gpus = 256\ntp = 4\npp = 8\netp = 4\nep = 32", "inconsistent", "EP 32 · ETP 4 = 128 does not divide"),
         ("gpus = 64\ntp = 8\npp = 3", "inconsistent", "DP would have to be 2.667"),
         ("gpus = 16\ntp = 4\ndp = 2", "consistent_under", "PP · CP, not stated, together are 2"),
         ("gpus = 16\ntp = 4\ndp = 2\npp = 1\ncp = 1", "inconsistent", "too high by a factor of 2.00"),

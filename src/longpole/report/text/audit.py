@@ -21,6 +21,7 @@ _WRONG: Final = ("impossible", "contradicts", "implausible")
 _FOLLOWS: Final = (
     "mfu", "hfu", "tok_s", "tok_s_gpu", "flops_gpu", "flops_token", "flops_step", "ideal_step_s", "least_comm_s",
     "tp_step_comm_s", "message", "comm_bytes", "busbw", "dp", "ga", "tokens_step", "time_s", "gpu_s", "cost",
+    "least_memory", "least_bubble",
 )  # fmt: skip
 
 
