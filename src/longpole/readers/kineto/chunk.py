@@ -299,6 +299,8 @@ def _add_args(chunk: Chunk, numbers: _Numbers, args: Sequence[EventArgs]) -> Non
     _add_sparse(chunk, numbers, "input_types", [(row, bytes(arg.input_type)) for row, arg in shaped if arg.input_type])
     values = [(row, bytes(arg.input_values)) for row, arg in shaped if arg.input_values]
     _add_sparse(chunk, numbers, "input_values", values)
+    nodes = [(row, str(arg.node)) for row, arg in shaped if type(arg.node) is int and 0 <= arg.node < _NODE_MAX]
+    _add_sparse(chunk, numbers, "sequence", nodes)
     threads = [arg.forward_thread for arg in operator_args]
     backward = [(row, "") for row, thread in zip(operators, threads, strict=True) if thread]
     _add_sparse(chunk, numbers, "backward", backward)
@@ -336,6 +338,7 @@ def _backend_spans(
     return described
 
 
+_NODE_MAX: Final = 1 << 62
 _BACKENDS: Final = ("gloo:", "mpi:", "ucc:")
 
 

@@ -28,6 +28,7 @@ class EventArgs(msgspec.Struct, gc=False):
     bytes: Any = None
     input_dims: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Input Dims")
     forward_thread: Any = msgspec.field(default=None, name="Fwd thread id")
+    node: Any = msgspec.field(default=None, name="Sequence number")
     call_stack: Any = msgspec.field(default=None, name="Call stack")
     collective: Any = msgspec.field(default=None, name="Collective name")
     in_elements: Any = msgspec.field(default=None, name="In msg nelems")

@@ -37,6 +37,17 @@ def test_shapes_types_and_values_stand_beside_one_another(tmp_path: Path) -> Non
     assert timeline.input_dims.codes(timeline.input_dims.row).tolist() == [0]
 
 
+def test_numbers_of_autograds_nodes_are_kept_of_operators_with_shapes(tmp_path: Path) -> None:
+    shaped = {"Input Dims": [[2, 3]]}
+    numbered = [7, 0, -1, True, "8", None]
+    events = [operator("aten::cat", 10 * i, **shaped, **{"Sequence number": one}) for i, one in enumerate(numbered)]
+    events.append(operator("aten::cat", 90, **{"Sequence number": 9}))
+
+    timeline = read(tmp_path / "rank0.json", events)
+
+    assert [timeline.sequences.at(row) for row in range(7)] == ["7", "0", None, None, None, None, None]
+
+
 def test_occupancy_is_that_of_the_device_row(tmp_path: Path) -> None:
     occupied: dict[str, Any] = {"est. achieved occupancy %": 27}
     events = [trace_text.kernel(0, 5, correlation=1), trace_text.kernel(10, 5, correlation=2, **occupied)]
