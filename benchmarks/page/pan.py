@@ -57,6 +57,9 @@ def made_drawing(count: int) -> Drawing:
                 name=rng.integers(0, 400, each).astype(np.int32),
                 count=np.ones(each, np.int32),
                 size_bytes=np.full(each, -1, np.int64),
+                share=np.full(each, np.nan, np.float32),
+                use=np.full(each, -1, np.int32),
+                stack=np.full(each, -1, np.int32),
             )
         )
     unit = DrawnUnit("step 1", 0, 100_000_000, Spans.joined(parts), [])

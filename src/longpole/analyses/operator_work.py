@@ -7,6 +7,8 @@ counted once for all its kernels:
       aten::addmm    ├──────────────────┤             2·M·K·N
         cudaLaunchKernel  ├─┤   ├─┤                   both kernels are the product's
 
+A call whose own shapes do not tell is counted with its partner (`operator_partners`).
+
 Where an operator holds another counted one, it is a composite: kernels that are its own, but of an inner operator of
 which no work is known, stay uncounted, for its formula would count the other's work again.
 """
@@ -14,10 +16,11 @@ which no work is known, stay uncounted, for its formula would count the other's 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from longpole.analyses.operator_partners import find_partners
 from longpole.analyses.pieces import RUNG_COMPUTE
 from longpole.costs.operator_work.call import parse_call
 from longpole.costs.operator_work.count import count_work, is_countable
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
     from longpole.analyses.rungs import DeviceRow
     from longpole.analyses.threads import Threads
+    from longpole.costs.operator_work.call import Call
     from longpole.costs.operator_work.work import Work
     from longpole.timeline.intervals import Intervals
     from longpole.timeline.timeline import Timeline
@@ -46,6 +50,15 @@ WHY_NO_LAUNCH: Final = "its launch was not recorded"
 WHY_NO_OPERATOR: Final = "no operator launched it"
 WHY_GRAPH: Final = "replayed from a captured graph, which records no shapes"
 WHY_SMALL: Final = "one of many operators with little time each"
+WHYS: Final = (
+    WHY_NO_LAUNCH,
+    WHY_GRAPH,
+    WHY_NO_OPERATOR,
+    WHY_COMPOSITE,
+    WHY_NO_RULE,
+    WHY_NO_SHAPES,
+    WHY_ODD_SHAPES,
+)
 # What kernels' names call element types, where their operator only says that it takes a list of tensors.
 _KERNEL_TYPES: Final = (("BFloat16", "bf16"), ("Half", "fp16"), ("double", "fp64"), ("float", "fp32"))
 _PERCENT_MAX: Final = 100
@@ -62,12 +75,75 @@ class KernelOwners:
         owner: `[N]` int64: host row of the call whose work counts for it, -1 for none.
         innermost: `[N]` int64: host row of the innermost operator around its launch, -1 for none.
         composite: `[N]` bool: its owner was taken away because another counted call lies inside it.
+        partner: `[N]` int64: host row of the call that its owner is counted with, -1 for none.
     """
 
     kernel: Ints
     owner: Ints
     innermost: Ints
     composite: NDArray[np.bool_]
+    partner: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class KernelWork:
+    """What each compute kernel of a row did: the work of the whole call that it belongs to, over that call's kernels.
+
+    Attributes:
+        kernel: `[N]` int64: places among the row's spans, ascending.
+        call: `[N]` int64: place among the calls, -1 where none of known work owns it.
+        why: `[N]` int8: into WHYS, why nothing is known of it; -1 where something is.
+        occupancy: `[N]` float64: share of the processors' warps that it fills by the profiler's estimate, -1 for none.
+        name: `[C]` int32: name code of each call's operator.
+        device_ns: `[C]` int64: durations of each call's kernels.
+        work: `[C]` int64: place among `works`.
+        works: The distinct work of calls.
+    """
+
+    kernel: Ints
+    call: Ints
+    why: NDArray[np.int8]
+    occupancy: NDArray[np.float64]
+    name: NDArray[np.int32]
+    device_ns: Ints
+    work: Ints
+    works: list[Work]
+
+
+def kernel_work(timeline: Timeline, row: DeviceRow, owners: KernelOwners) -> KernelWork:
+    """Say kernel by kernel what `measure_work` adds up.
+
+    Args:
+        timeline: The record.
+        row: The device.
+        owners: Which call each of its compute kernels belongs to.
+    """
+    dur_ns = row.spans.end_ns[owners.kernel] - row.spans.start_ns[owners.kernel]
+    calls = _calls(timeline, row, owners, dur_ns)
+    counted = [_work(timeline, signature) for signature in calls.signatures]
+    works = [one for one in counted if _is_known(one)]
+    place = np.cumsum([_is_known(one) for one in counted], dtype=np.int64) - 1
+    known = np.array([_is_known(one) for one in counted] or [False])[calls.signature]
+    number = np.where(known, np.cumsum(known) - 1, -1)
+    call = np.full(len(owners.kernel), -1, np.int64)
+    owned = owners.owner >= 0
+    call[owned] = number[np.searchsorted(calls.row, owners.owner[owned])]
+    why = why_uncounted(timeline, row, owners)
+    why[owned & (call < 0)] = WHYS.index(WHY_ODD_SHAPES)
+    return KernelWork(
+        kernel=owners.kernel,
+        call=call,
+        why=why,
+        occupancy=np.maximum(_occupancy(timeline, row, owners.kernel), -100) / 100,
+        name=timeline.host.name[calls.row[known]],
+        device_ns=calls.device_ns[known],
+        work=place[calls.signature[known]],
+        works=[one for one in works if one is not None],
+    )
+
+
+def _is_known(work: Work | None) -> bool:
+    return work is not None and (work.flops, work.moved_bytes) != (None, None)
 
 
 def measure_work(timeline: Timeline, row: DeviceRow, owners: KernelOwners) -> RowWork:
@@ -81,7 +157,7 @@ def measure_work(timeline: Timeline, row: DeviceRow, owners: KernelOwners) -> Ro
     dur_ns = row.spans.end_ns[owners.kernel] - row.spans.start_ns[owners.kernel]
     calls = _calls(timeline, row, owners, dur_ns)
     work = [_work(timeline, signature) for signature in calls.signatures]
-    known = np.array([one is not None and (one.flops, one.moved_bytes) != (None, None) for one in work] or [False])
+    known = np.array([_is_known(one) for one in work] or [False])
     uncounted = _uncounted(timeline, row, owners, dur_ns)
     for place in np.flatnonzero(~known[calls.signature]).tolist():
         held = uncounted.setdefault((timeline.names[int(timeline.host.name[calls.row[place]])], WHY_ODD_SHAPES), [0, 0])
@@ -130,12 +206,12 @@ def kernel_owners(timeline: Timeline, threads: Threads, row: DeviceRow, window: 
         first, parent = cover.first_row, cover.parent
         inner = cover.row_operator[since[mine] - first] - first
         inner = np.where(inner >= 0, inner, -1)
-        own = _outwards(inner, parent, countable[threads.rows_of(code)])
+        own = cover.outwards(inner, countable[threads.rows_of(code)])
         taken = _holds_another(own, parent) & (own != inner)
         innermost[mine] = np.where(inner >= 0, inner + first, -1)
         owner[mine] = np.where((own >= 0) & ~taken, own + first, -1)
         composite[mine] = taken & (own >= 0)
-    return KernelOwners(kernel, owner, innermost, composite)
+    return KernelOwners(kernel, owner, innermost, composite, find_partners(timeline, threads).of(owner))
 
 
 def _compute_kernels(row: DeviceRow, window: Intervals) -> Ints:
@@ -170,17 +246,6 @@ def _countable_rows(timeline: Timeline) -> NDArray[np.bool_]:
     return found
 
 
-def _outwards(inner: Ints, parent: Ints, wanted: NDArray[np.bool_]) -> Ints:
-    """Walk from spans to the spans around them until a wanted one, -1 where there is none."""
-    at = inner.copy()
-    while True:
-        on = np.flatnonzero(at >= 0)
-        on = on[~wanted[at[on]]]
-        if len(on) == 0:
-            return at
-        at[on] = parent[at[on]]
-
-
 def _holds_another(own: Ints, parent: Ints) -> NDArray[np.bool_]:
     """Return which of the calls enclose another one of them."""
     calls = np.unique(own[own >= 0])
@@ -194,12 +259,10 @@ def _holds_another(own: Ints, parent: Ints) -> NDArray[np.bool_]:
 
 
 class _Signature(NamedTuple):
-    """What decides the work of a call: codes of its name and of the texts that describe it, and kernels' names."""
+    """What decides the work of a call: codes of what it and its partner are (-1 without one), and kernels' names."""
 
-    name: int
-    dims: int
-    types: int
-    values: int
+    call: tuple[int, ...]
+    partner: tuple[int, ...]
     marks: int
 
 
@@ -239,13 +302,12 @@ def _calls(timeline: Timeline, row: DeviceRow, owners: KernelOwners, dur_ns: Int
 
     marks = np.zeros(len(calls), np.int64)
     np.bitwise_or.at(marks, inverse, _marks(timeline, row)[row.spans.name[kernel]])
-    places = (timeline.input_dims, timeline.input_types, timeline.input_values)
-    columns: list[NDArray[Any]] = [host.name[calls], *(one.codes(calls) for one in places), marks]
-    distinct, signature = np.unique(np.stack([one.astype(np.int64) for one in columns]), axis=1, return_inverse=True)
+    columns = [*_described(timeline, calls), *_described(timeline, owners.partner[owned][first]), marks]
+    distinct, signature = np.unique(np.stack(columns), axis=1, return_inverse=True)
     percent = _occupancy(timeline, row, kernel)
     has = percent >= 0
     return _Calls(
-        signatures=[_Signature(*column) for column in distinct.T.tolist()],
+        signatures=[_Signature(tuple(one[:4]), tuple(one[4:8]), one[8]) for one in distinct.T.tolist()],
         row=calls,
         signature=signature.reshape(-1),
         stage=row.launch_stage[kernel[first]].astype(np.int64),
@@ -255,6 +317,24 @@ def _calls(timeline: Timeline, row: DeviceRow, owners: KernelOwners, dur_ns: Int
         occupied_ns=total(np.where(has, dur_ns[owned], 0)),
         occupancy_ns=total(np.where(has, np.rint(dur_ns[owned] * percent / 100), 0).astype(np.int64)),
     )
+
+
+def _described(timeline: Timeline, rows: Ints) -> list[Ints]:
+    """Return the codes of what calls are: name, shapes, element types, other arguments; -1 for what is not there."""
+    places = (timeline.input_dims, timeline.input_types, timeline.input_values)
+    names = np.where(rows >= 0, timeline.host.name[rows], -1)
+    return [names.astype(np.int64), *(one.codes(rows).astype(np.int64) for one in places)]
+
+
+def _read_call(timeline: Timeline, codes: tuple[int, ...], list_dtype: str = "") -> Call | None:
+    """Return the call that codes describe, None where there is none or its shapes cannot be read."""
+    if codes[0] < 0:
+        return None
+    places = (timeline.input_dims, timeline.input_types, timeline.input_values)
+    shapes, types, values = (
+        source.texts[code] if code >= 0 else "" for source, code in zip(places, codes[1:], strict=True)
+    )
+    return parse_call(timeline.names[codes[0]], shapes, types, values, list_dtype)
 
 
 def _marks(timeline: Timeline, row: DeviceRow) -> Ints:
@@ -284,14 +364,10 @@ def _percent(text: str) -> float:
 
 def _work(timeline: Timeline, signature: _Signature) -> Work | None:
     """Return the work of all calls of a signature."""
-    places = (timeline.input_dims, timeline.input_types, timeline.input_values)
-    shapes, types, values = (
-        source.texts[code] if code >= 0 else "" for source, code in zip(places, signature[1:4], strict=True)
-    )
     seen = {dtype for place, (_, dtype) in enumerate(_KERNEL_TYPES) if signature.marks >> place & 1}
     list_dtype = seen.pop() if len(seen) == 1 else ""
-    call = parse_call(timeline.names[signature.name], shapes, types, values, list_dtype)
-    work = count_work(call) if call is not None else None
+    call = _read_call(timeline, signature.call, list_dtype)
+    work = count_work(call, _read_call(timeline, signature.partner)) if call is not None else None
     if work is None or work.processor != "tensor" or work.dtype not in ("fp32", "fp64"):
         return work
     # Products of full 32-bit numbers run on vector units, unless the kernel's name says that it drops bits.
@@ -311,8 +387,8 @@ def _rows(timeline: Timeline, calls: _Calls, work: list[Work | None]) -> list[Op
         one, mine = work[signature], order[bounds[place] : bounds[place + 1]]
         if one is None or (one.flops is None and one.moved_bytes is None):
             continue
-        name = timeline.names[calls.signatures[signature].name]
-        key = (name, stage, one.dtype, one.processor, one.flops is None, one.moved_bytes is None)
+        name = timeline.names[calls.signatures[signature].call[0]]
+        key = (name, stage, one.dtype, one.processor, one.flops is None, one.moved_bytes is None, one.at_least)
         if key not in groups:
             row = int(calls.row[mine[0]])
             groups[key] = OperatorWork(
@@ -321,6 +397,7 @@ def _rows(timeline: Timeline, calls: _Calls, work: list[Work | None]) -> list[Op
                 stage=STAGES[stage],
                 processor=one.processor,
                 dtype=one.dtype,
+                at_least=one.at_least,
                 start_ns=int(timeline.host.start_ns[row]),
                 event=int(timeline.host.event[row]),
             )
@@ -345,29 +422,42 @@ def _uncounted(
     timeline: Timeline, row: DeviceRow, owners: KernelOwners, dur_ns: Ints
 ) -> dict[tuple[str, str], list[int]]:
     """Return kernels without an owner by what they are called and why: how many, and their time."""
-    found: dict[tuple[str, str], list[int]] = {}
-    for place in np.flatnonzero(owners.owner < 0).tolist():
-        held = found.setdefault(_why_none(timeline, row, owners, place), [0, 0])
-        held[0] += 1
-        held[1] += int(dur_ns[place])
-    return found
+    why = why_uncounted(timeline, row, owners)
+    places = np.flatnonzero(why >= 0)
+    by_kernel = np.isin(why[places], [WHYS.index(one) for one in (WHY_NO_LAUNCH, WHY_GRAPH, WHY_NO_OPERATOR)])
+    kernel_name = row.spans.name[owners.kernel[places]]
+    name = kernel_name if len(timeline.host) == 0 else timeline.host.name[owners.innermost[places]]
+    named = np.stack([np.where(by_kernel, kernel_name, name).astype(np.int64), why[places].astype(np.int64)])
+    found, inverse, count = np.unique(named, axis=1, return_inverse=True, return_counts=True)
+    total_ns = np.zeros(found.shape[1], np.int64)
+    np.add.at(total_ns, inverse.reshape(-1), dur_ns[places])
+    return {
+        (timeline.names[code], WHYS[reason]): [held, held_ns]
+        for (code, reason), held, held_ns in zip(found.T.tolist(), count.tolist(), total_ns.tolist(), strict=True)
+    }
 
 
-def _why_none(timeline: Timeline, row: DeviceRow, owners: KernelOwners, place: int) -> tuple[str, str]:
-    """Return what a kernel without an owner is called by, and why it has none."""
-    kernel, inner = int(owners.kernel[place]), int(owners.innermost[place])
-    launch = int(row.spans.launch[kernel])
-    if launch == NONE_ID and inner < 0:
-        return timeline.names[int(row.spans.name[kernel])], WHY_NO_LAUNCH
-    if launch != NONE_ID and "GraphLaunch" in timeline.names[int(timeline.host.name[launch])]:
-        return timeline.names[int(row.spans.name[kernel])], WHY_GRAPH
-    if inner < 0:
-        return timeline.names[int(row.spans.name[kernel])], WHY_NO_OPERATOR
-    name = timeline.names[int(timeline.host.name[inner])]
-    if owners.composite[place]:
-        return name, WHY_COMPOSITE
-    has_shapes = timeline.input_dims.codes(np.array([inner], np.int64))[0] >= 0
-    return name, WHY_NO_RULE if has_shapes or not is_countable(name) else WHY_NO_SHAPES
+def why_uncounted(timeline: Timeline, row: DeviceRow, owners: KernelOwners) -> NDArray[np.int8]:
+    """Return why nothing is known of what each kernel does: `[N]` int8 into WHYS, -1 of those with an owner."""
+    inner, launch = owners.innermost, row.spans.launch[owners.kernel]
+    host_names = timeline.host.name
+    replays = np.array(["GraphLaunch" in name for name in timeline.names] or [False], np.bool_)
+    countable = np.array([is_countable(name) for name in timeline.names] or [False], np.bool_)
+    of_graph, by_rule = np.zeros(len(inner), np.bool_), np.zeros(len(inner), np.bool_)
+    launched, inside = launch != NONE_ID, inner >= 0
+    of_graph[launched] = replays[host_names[launch[launched]]]
+    by_rule[inside] = countable[host_names[inner[inside]]]
+    has_shapes = timeline.input_dims.codes(inner) >= 0
+    cases = (
+        (owners.owner >= 0, None),
+        (~launched & ~inside, WHY_NO_LAUNCH),
+        (of_graph, WHY_GRAPH),
+        (~inside, WHY_NO_OPERATOR),
+        (owners.composite, WHY_COMPOSITE),
+        (has_shapes | ~by_rule, WHY_NO_RULE),
+    )
+    codes = [-1 if why is None else WHYS.index(why) for _, why in cases]
+    return np.select([case for case, _ in cases], codes, WHYS.index(WHY_NO_SHAPES)).astype(np.int8)
 
 
 def _longest(uncounted: dict[tuple[str, str], list[int]]) -> list[UncountedWork]:

@@ -72,6 +72,24 @@ class ThreadCover:
     parent: NDArray[np.int64]
     first_row: int
 
+    def outwards(self, place: NDArray[np.int64], wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Walk from spans to the spans around them until a wanted one.
+
+        Args:
+            place: Places among the thread's spans, -1 for none.
+            wanted: `[R]`: which of the thread's spans end the walk.
+
+        Returns:
+            The wanted spans' places, a span's own where it is wanted itself, -1 where none is.
+        """
+        at = place.copy()
+        while True:
+            on = np.flatnonzero(at >= 0)
+            on = on[~wanted[at[on]]]
+            if len(on) == 0:
+                return at
+            at[on] = self.parent[at[on]]
+
 
 class Threads:
     """The covers of a timeline's threads, made when first asked for."""

@@ -3,6 +3,7 @@
     thread main   ├──── linear ────┤├── add ──┤         depth 0
                     ├ mm ┤                              depth 1
     stream 7             ├─ gemm ─┤   ├ all_reduce ┤
+    link                              ├ all_reduce ┤    what crosses the device's links, from all its streams
     idle             ├input┤       ├──┤                 why nothing ran
 
 Spans shorter than a picture can show are drawn together with their neighbours, as one that says how many it stands for:
@@ -17,13 +18,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from longpole.analyses.name_book import OBJECT_CODE
+from longpole.analyses.pieces import RUNG_COLLECTIVE, RUNG_COPY
+from longpole.digest.call_stacks import StackBook
 from longpole.digest.digest import lay_out, row_pieces
 from longpole.timeline.columns import Kind
-from longpole.timeline.nesting import nest
+from longpole.timeline.nesting import apart_lanes, nest
 from longpole.vocabulary.objects import IDLE_REASONS, charged_to
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
     from numpy.typing import NDArray
@@ -36,12 +39,15 @@ if TYPE_CHECKING:
     from longpole.vocabulary.matcher import Vocabulary
 
     Ints: TypeAlias = NDArray[np.int64]
+    Gauge: TypeAlias = Callable[[Laid, DeviceRow], "Use"]
 
 THREAD: Final = "thread"
 STREAM: Final = "stream"
+LINK: Final = "link"
 IDLE: Final = "idle"
 DEPTH_MAX: Final = 5
 """Levels of calls that a thread shows; deeper ones are narrower than what they lie in, and rarely read."""
+_LEVELS_MAX: Final = 6  # of spans that run at once on one row of a device; what is beyond lies on the last
 THREADS_MAX: Final = 8
 """Threads of a rank that are drawn: the one that carries the units, then those with most time."""
 _CHARGED: Final = np.array([OBJECT_CODE[charged_to(reason)] for reason in IDLE_REASONS], np.int8)
@@ -52,9 +58,9 @@ class Lane:
     """One row of the picture.
 
     Attributes:
-        kind: `thread`, `stream` or `idle`.
+        kind: `thread`, `stream`, `link` or `idle`.
         label: What is written beside it.
-        device: Of a stream or its idle row; empty for a thread.
+        device: Of a stream, a link or an idle row; empty for a thread.
         track: The name that the critical path uses for it.
     """
 
@@ -76,6 +82,10 @@ class Spans:
         name: `[N]` int32: code of a name.
         count: `[N]` int32: how many spans it stands for; the name is that of the longest.
         size_bytes: `[N]` int64: what a copy moves, -1 for none.
+        share: `[N]` float32: how much of what bounds it a device span used, NaN where that is not known.
+        use: `[N]` int32: code of the name that says what `share` is a share of, or why it is not known; -1 for spans
+            that use nothing.
+        stack: `[N]` int32: number of the call stack around it, -1 for none.
     """
 
     lane: NDArray[np.int32]
@@ -86,6 +96,9 @@ class Spans:
     name: NDArray[np.int32]
     count: NDArray[np.int32]
     size_bytes: Ints
+    share: NDArray[np.float32]
+    use: NDArray[np.int32]
+    stack: NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -103,6 +116,21 @@ class Spans:
 
 
 @dataclass(frozen=True, slots=True)
+class Use:
+    """How much of what bounds it each span of a device used.
+
+    Attributes:
+        share: `[N]` float32: NaN where it is not known.
+        says: `[N]` int32: into `texts`: what it is a share of, or why it is not known; -1 for nothing to say.
+        texts: What there is to say.
+    """
+
+    share: NDArray[np.float32]
+    says: NDArray[np.int32]
+    texts: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class RankDrawing:
     """The picture of one rank, in its own time.
 
@@ -112,6 +140,7 @@ class RankDrawing:
         spans: What is on them.
         names: What the name codes stand for.
         threads_left_out: Threads that are not drawn.
+        stacks: `[S, F]` int32: name codes of each call stack's frames, the innermost first, -1 behind the last.
     """
 
     rank: int
@@ -119,6 +148,7 @@ class RankDrawing:
     spans: Spans
     names: tuple[str, ...]
     threads_left_out: int
+    stacks: NDArray[np.int32]
 
 
 def draw_rank(timeline: Timeline, vocabulary: Vocabulary, settings: Settings, selection: Selection) -> RankDrawing:
@@ -131,7 +161,12 @@ def draw_rank(timeline: Timeline, vocabulary: Vocabulary, settings: Settings, se
 
 
 def draw_laid(
-    rank: Laid, device_rows: Sequence[DeviceRow], depth_max: int = DEPTH_MAX, threads_max: int = THREADS_MAX
+    rank: Laid,
+    device_rows: Sequence[DeviceRow],
+    depth_max: int = DEPTH_MAX,
+    threads_max: int = THREADS_MAX,
+    *,
+    gauge: Gauge | None = None,
 ) -> RankDrawing:
     """Lay out everything of a rank that a picture may show, once it is known what is what.
 
@@ -140,25 +175,44 @@ def draw_laid(
         device_rows: Its devices.
         depth_max: Levels of calls that a thread shows, at most 127.
         threads_max: Threads that are drawn.
+        gauge: Says how much of what bounds them the spans of a device used. With it come call stacks, the rows of
+            links, which show spans of streams again, and levels of spans that run at once on one stream.
     """
     lanes: list[Lane] = []
     parts: list[Spans] = []
     tracks, left_out = _tracks(rank, threads_max)
     names = [*rank.timeline.names, *IDLE_REASONS]
+    book = StackBook(rank.timeline, rank.threads) if gauge is not None else None
     for track in tracks:
-        parts.append(_thread(rank, track, len(lanes), depth_max, has_device=bool(device_rows)))
+        parts.append(_thread(rank, track, len(lanes), depth_max, book, has_device=bool(device_rows)))
         label = _thread_name(rank.timeline.tracks[track])
         lanes.append(Lane(THREAD, f"main {label}" if track == rank.timeline.main_track else label, "", label))
     for row in device_rows:
         device = f"{rank.timeline.device_type}:{row.device}"
+        known = gauge(rank, row) if gauge is not None else None
+        whole = _device_spans(row, known, len(names), book)
+        names += known.texts if known is not None else ()
         for stream in np.unique(row.spans.stream).tolist():
-            parts.append(_stream(row, stream, len(lanes)))
+            parts.append(_on_lane(whole, row.spans.stream == stream, len(lanes), levels=gauge is not None))
             on_path = f"device {row.device} stream {stream}" if len(device_rows) > 1 else f"stream {stream}"
             lanes.append(Lane(STREAM, f"{device} stream {stream}", device, on_path))
+        for label, crossing in _crossing(rank, row).items() if gauge is not None else ():
+            parts.append(_on_lane(whole, crossing, len(lanes), levels=True))
+            lanes.append(Lane(LINK, f"{device} {label}", device, ""))
         parts.append(_idle(rank, row, len(lanes), len(rank.timeline.names)))
         lanes.append(Lane(IDLE, f"{device} idle", device, ""))
     spans = Spans.joined(parts) if parts else _empty()
-    return RankDrawing(rank.timeline.identity.rank, lanes, spans, tuple(names), left_out)
+    frames, names = _framed(book, names, len(rank.timeline.names))
+    return RankDrawing(rank.timeline.identity.rank, lanes, spans, tuple(names), left_out, frames)
+
+
+def _framed(book: StackBook | None, names: list[str], first_extra: int) -> tuple[NDArray[np.int32], list[str]]:
+    """Return the frames of the stacks that were found, and the names with those that only stacks have."""
+    if book is None:
+        return np.empty((0, 0), np.int32), names
+    frames, extra = book.stacks()
+    moved = np.where(frames >= first_extra, frames + (len(names) - first_extra), frames).astype(np.int32)
+    return moved, [*names, *extra]
 
 
 def coarsen(spans: Spans, finest_ns: int) -> Spans:
@@ -195,6 +249,9 @@ def coarsen(spans: Spans, finest_ns: int) -> Spans:
         name=spans.name[chosen],
         count=np.add.reduceat(spans.count, first).astype(np.int32),
         size_bytes=np.where(np.diff(np.append(first, len(spans))) == 1, spans.size_bytes[chosen], -1),
+        share=spans.share[chosen],
+        use=spans.use[chosen],
+        stack=spans.stack[chosen],
     )
 
 
@@ -215,7 +272,7 @@ def _tracks(rank: Laid, threads_max: int) -> tuple[list[int], int]:
     return ordered[:threads_max], max(len(ordered) - threads_max, 0)
 
 
-def _thread(rank: Laid, track: int, lane: int, depth_max: int, *, has_device: bool) -> Spans:
+def _thread(rank: Laid, track: int, lane: int, depth_max: int, book: StackBook | None, *, has_device: bool) -> Spans:
     """Return a thread's operators, calls and activities; frames of Python are many, and told by what they call."""
     host, cover = rank.timeline.host, rank.threads.cover(track)
     rows = np.arange(*rank.threads.rows_of(track).indices(len(host)))
@@ -231,18 +288,46 @@ def _thread(rank: Laid, track: int, lane: int, depth_max: int, *, has_device: bo
         is_call = (host.kind[rows] == Kind.PYTHON) | (host.kind[rows] == Kind.RUNTIME)
         charged[rank.book.is_backend[host.name[rows]] & ~is_call] = OBJECT_CODE["collective"]
     shown = depth < depth_max
-    return _spans(
+    found = _spans(
         lane, rows[shown], (start_ns[shown], end_ns[shown]), charged[shown], host.name[rows[shown]], depth[shown]
     )
+    return found if book is None else replace(found, stack=book.of_rows(track, rows[shown]))
 
 
-def _stream(row: DeviceRow, stream: int, lane: int) -> Spans:
-    mine = np.flatnonzero(row.spans.stream == stream)
-    table = row.spans.take(mine)
-    found = _spans(
-        lane, mine, (table.start_ns, table.end_ns), row.object[mine], table.name, np.zeros(len(mine), np.int64)
-    )
-    return replace(found, size_bytes=table.size_bytes).take(np.argsort(table.start_ns, kind="stable"))
+def _device_spans(row: DeviceRow, known: Use | None, first_text: int, book: StackBook | None) -> Spans:
+    """Return all spans of a device, on no lane yet."""
+    table = row.spans
+    n = len(table)
+    found = _spans(0, np.arange(n), (table.start_ns, table.end_ns), row.object, table.name, np.zeros(n, np.int64))
+    found = replace(found, size_bytes=table.size_bytes)
+    if known is not None:
+        says = np.where(known.says >= 0, known.says + first_text, -1).astype(np.int32)
+        found = replace(found, share=known.share, use=says)
+    return found if book is None else replace(found, stack=book.of_launches(table.launch))
+
+
+def _on_lane(whole: Spans, mine: NDArray[np.bool_], lane: int, *, levels: bool) -> Spans:
+    """Return some spans of a device as a lane, where asked on as many levels as run at once."""
+    found = whole.take(mine)
+    found = replace(found, lane=np.full(len(found), lane, np.int32))
+    if not levels:
+        return found
+    depth = np.minimum(apart_lanes(found.start_ns, found.end_ns), _LEVELS_MAX - 1)
+    return replace(found, depth=depth.astype(np.int8))
+
+
+def _crossing(rank: Laid, row: DeviceRow) -> dict[str, NDArray[np.bool_]]:
+    """Return which spans cross a link between devices, and which the bus to the host; those that there are."""
+    copies = np.flatnonzero(row.rung == RUNG_COPY)
+    directions = {code: rank.book.copy(code).direction for code in np.unique(row.spans.name[copies]).tolist()}
+    to_host = np.zeros(len(row.spans), np.bool_)
+    to_peer = row.rung == RUNG_COLLECTIVE
+    for code, direction in directions.items():
+        of_name = copies[row.spans.name[copies] == code]
+        to_host[of_name] = direction in ("htod", "dtoh")
+        to_peer[of_name] = direction == "ptop"
+    found = {"links": to_peer, "host bus": to_host}
+    return {label: crossing for label, crossing in found.items() if crossing.any()}
 
 
 def _idle(rank: Laid, row: DeviceRow, lane: int, first_reason: int) -> Spans:
@@ -279,6 +364,9 @@ def _spans(
         name=name.astype(np.int32),
         count=np.ones(n, np.int32),
         size_bytes=np.full(n, -1, np.int64),
+        share=np.full(n, np.nan, np.float32),
+        use=np.full(n, -1, np.int32),
+        stack=np.full(n, -1, np.int32),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from longpole.digest.across import bring_together
@@ -15,6 +15,8 @@ from longpole.pipeline.span_files import without_spans_beside_traces
 from longpole.pipeline.work import WorkContext, read_timelines
 from longpole.records.critical_path import CriticalPath
 from longpole.report.drawing import SPANS_MAX, draw_units
+from longpole.report.resource_rows import hosts_of
+from longpole.report.utilisation import gauge_of
 from longpole.settings import read_settings
 from longpole.vocabulary.matcher import Vocabulary
 
@@ -43,11 +45,13 @@ class DrawOptions:
     Attributes:
         unit: This unit alone; all that fit where None.
         most: Spans in all.
+        detailed: With how much of what bounds them spans used, links as rows, and call stacks.
         progress: Hears (what is being read, files done, files in all).
     """
 
     unit: str | None = None
     most: int = SPANS_MAX
+    detailed: bool = False
     progress: Callable[[str, int, int], None] | None = None
 
 
@@ -71,7 +75,7 @@ def draw_run(
     steady = find_steady(run.digests, settings, across.clocks if across is not None else None)
     path = report.critical_path if isinstance(report.critical_path, CriticalPath) else None
     chosen = _ranks(run, path)
-    drawings = _read(paths, options, run, chosen, asked.progress)
+    drawings = _read(paths, options, run, chosen, asked)
     clocks = {one.rank: run_clock(steady, one.rank) for one in drawings}
     bounds = _bounds(report, chosen, path, asked.unit)
     drawing = draw_units(drawings, clocks, bounds, path, asked.most)
@@ -92,13 +96,14 @@ def _read(
     options: ReportOptions,
     run: Run,
     chosen: set[int],
-    progress: Callable[[str, int, int], None] | None,
+    asked: DrawOptions,
 ) -> list[RankDrawing]:
     """Draw the chosen ranks; a file that cannot be read any more costs its own ranks."""
     found = []
-    for rank, laid, device_rows in lay_out_again(paths, options, run, chosen, progress):
-        drawn = draw_laid(laid, device_rows)
-        found.append(type(drawn)(rank, drawn.lanes, drawn.spans, drawn.names, drawn.threads_left_out))
+    digests, hosts = {digest.rank: digest for digest in run.digests}, hosts_of(run.digests)
+    for rank, laid, device_rows in lay_out_again(paths, options, run, chosen, asked.progress):
+        gauge = gauge_of(digests[rank], hosts) if asked.detailed else None
+        found.append(replace(draw_laid(laid, device_rows, gauge=gauge), rank=rank))
     return sorted(found, key=lambda one: one.rank)
 
 

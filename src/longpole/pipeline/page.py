@@ -33,7 +33,7 @@ def make_page(
         progress: Hears (what is being read, files done, files in all).
     """
     try:
-        drawing = draw_run(paths, options, run, report, DrawOptions(progress=progress))
+        drawing = draw_run(paths, options, run, report, DrawOptions(detailed=True, progress=progress))
     except LongpoleError:
         drawing = None
     return render_page(report, drawing)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -11,6 +11,8 @@ from longpole.digest.rank_drawing import IDLE, Spans, coarsen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from longpole.digest.rank_drawing import Lane, RankDrawing
     from longpole.records.critical_path import CriticalPath, PathPiece
@@ -58,6 +60,7 @@ class Drawing:
         units: Pictures, in the order in which they were asked for.
         left_out: Units that are not drawn, with the reason.
         notes: What is not drawn, in sentences.
+        stacks: `[S, F]` int32: name codes of each call stack's frames, the innermost first, -1 behind the last.
     """
 
     lanes: list[DrawnLane]
@@ -65,6 +68,7 @@ class Drawing:
     units: list[DrawnUnit]
     left_out: dict[str, str]
     notes: list[str]
+    stacks: NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 0), np.int32))
 
 
 def draw_units(
@@ -85,7 +89,11 @@ def draw_units(
     """
     lanes = [DrawnLane(one.rank, lane) for one in ranks for lane in one.lanes]
     codes: dict[str, int] = {}
-    whole = [_in_run(one, to_run_ns[one.rank], codes, first) for one, first in zip(ranks, _firsts(ranks), strict=True)]
+    stacks: dict[tuple[int, ...], int] = {}
+    whole = [
+        _in_run(one, to_run_ns[one.rank], (codes, stacks), first)
+        for one, first in zip(ranks, _firsts(ranks), strict=True)
+    ]
     units: list[DrawnUnit] = []
     left_out: dict[str, str] = {}
     drawn = 0
@@ -97,7 +105,8 @@ def draw_units(
         drawn += len(spans)
         pieces = path.pieces if path is not None and path.unit == name else []
         units.append(DrawnUnit(name, start_ns, end_ns, spans, pieces))
-    return _with_used_names(Drawing(lanes, list(codes), units, left_out, _notes(ranks)))
+    frames = np.array(list(stacks), np.int32) if stacks else np.empty((0, 0), np.int32)
+    return _with_used_names(_with_used_stacks(Drawing(lanes, list(codes), units, left_out, _notes(ranks), frames)))
 
 
 def _firsts(ranks: Sequence[RankDrawing]) -> list[int]:
@@ -106,17 +115,26 @@ def _firsts(ranks: Sequence[RankDrawing]) -> list[int]:
 
 
 def _in_run(
-    one: RankDrawing, to_run_ns: Callable[[np.ndarray], np.ndarray], codes: dict[str, int], first_lane: int
+    one: RankDrawing,
+    to_run_ns: Callable[[np.ndarray], np.ndarray],
+    known: tuple[dict[str, int], dict[tuple[int, ...], int]],
+    first_lane: int,
 ) -> Spans:
-    """Return a rank's spans with the run's times, lanes and names."""
-    table = np.array([codes.setdefault(name, len(codes)) for name in one.names], np.int32)
+    """Return a rank's spans with the run's times, lanes, names and stacks."""
+    codes, stacks = known
+    # One place more than there are names: -1 stays -1.
+    table = np.array([*(codes.setdefault(name, len(codes)) for name in one.names), -1], np.int32)
+    frames = [tuple(row) for row in table[one.stacks].tolist()]
+    numbers = np.array([*(stacks.setdefault(row, len(stacks)) for row in frames), -1], np.int32)
     spans = one.spans
     return replace(
         spans,
         lane=(spans.lane + first_lane).astype(np.int32),
         start_ns=to_run_ns(spans.start_ns),
         end_ns=to_run_ns(spans.end_ns),
-        name=table[spans.name] if len(table) else spans.name,
+        name=table[spans.name],
+        use=table[spans.use],
+        stack=numbers[spans.stack],
     )
 
 
@@ -130,15 +148,32 @@ def _of_unit(whole: Sequence[Spans], start_ns: int, end_ns: int) -> Spans:
     return coarsen(Spans.joined(parts), (end_ns - start_ns) // FINEST)
 
 
+def _with_used_stacks(drawing: Drawing) -> Drawing:
+    """Keep the stacks that a drawn span has."""
+    used, place = _used([unit.spans.stack for unit in drawing.units], len(drawing.stacks))
+    units = [replace(unit, spans=replace(unit.spans, stack=place[unit.spans.stack])) for unit in drawing.units]
+    return replace(drawing, units=units, stacks=drawing.stacks[used])
+
+
 def _with_used_names(drawing: Drawing) -> Drawing:
     """Keep the names that a drawn span has."""
-    used = np.unique(np.concatenate([unit.spans.name for unit in drawing.units])) if drawing.units else np.empty(0)
-    place = np.zeros(len(drawing.names), np.int32)
-    place[used.astype(np.int64)] = np.arange(len(used))
-    units = [replace(unit, spans=replace(unit.spans, name=place[unit.spans.name])) for unit in drawing.units]
-    return Drawing(
-        drawing.lanes, [drawing.names[code] for code in used.astype(int)], units, drawing.left_out, drawing.notes
-    )
+    columns = [column for unit in drawing.units for column in (unit.spans.name, unit.spans.use)]
+    used, place = _used([*columns, drawing.stacks.reshape(-1)], len(drawing.names))
+    units = [
+        replace(unit, spans=replace(unit.spans, name=place[unit.spans.name], use=place[unit.spans.use]))
+        for unit in drawing.units
+    ]
+    names = [drawing.names[code] for code in used.tolist()]
+    return replace(drawing, names=names, units=units, stacks=place[drawing.stacks])
+
+
+def _used(columns: Sequence[NDArray[np.int32]], n: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return which of n codes stand in columns, and the new code of each; -1 stays -1."""
+    found = np.unique(np.concatenate(columns)).astype(np.int64) if columns else np.empty(0, np.int64)
+    used = found[found >= 0]
+    place = np.full(n + 1, -1, np.int32)
+    place[used] = np.arange(len(used))
+    return used, place
 
 
 def _notes(ranks: Sequence[RankDrawing]) -> list[str]:

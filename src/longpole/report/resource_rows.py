@@ -12,7 +12,7 @@ from longpole.records.resources import Cell, MatrixRow
 from longpole.units import NS_PER_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from longpole.digest.rank_digest import RankDigest, RowDigest
     from longpole.records.collectives import CollectiveEntry
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 EXPLAINS_MIN: Final = 0.1  # a column that needs less of a row's time does not explain it (our choice)
 POSSIBLE_MAX: Final = 1.05  # a larger share cannot be: the demand, the peak or the place it is served from is another
 ROWS_KEPT: Final = 60
+COPY_COLUMN: Final = {"htod": "pcie", "dtoh": "pcie", "dtod": "hbm", "memset": "hbm", "ptop": "scale_up"}
 _BOUNDS: Final = ("tensor", "vector", "hbm", "scale_up", "scale_out", "pcie")
 _ON_DEVICE: Final = ("tensor", "vector", "hbm")
 _NO_COUNT: Final = Unknown("its shapes do not tell its FLOPs", [])
 _NO_BYTES: Final = Unknown("its shapes or element types do not tell its bytes", ["record_shapes=True"])
 _NO_SIZE: Final = Unknown("sizes of copies were not recorded", [])
-_NO_HOSTS: Final = Unknown("whether its members share a host is not recorded", ["host_name"])
-_NO_ADAPTER: Final = Unknown("no table holds the rate of network adapters", [])
+NO_HOSTS: Final = Unknown("whether its members share a host is not recorded", ["host_name"])
+NO_ADAPTER: Final = Unknown("no table holds the rate of network adapters", [])
 
 
 def merged_operators(rows: Iterable[RowDigest]) -> list[OperatorWork]:
@@ -36,7 +37,8 @@ def merged_operators(rows: Iterable[RowDigest]) -> list[OperatorWork]:
     total: dict[tuple[object, ...], OperatorWork] = {}
     for row in rows:
         for one in row.work.operators:
-            key = (one.name, one.stage, one.dtype, one.processor, one.flops is None, one.moved_bytes is None)
+            known = (one.flops is None, one.moved_bytes is None, one.at_least)
+            key = (one.name, one.stage, one.dtype, one.processor, *known)
             mine = total.get(key)
             if mine is None:
                 total[key] = msgspec.structs.replace(one)
@@ -128,9 +130,14 @@ def _rate_shares(gb_per_s: float, peaks: Peaks, column: str) -> list[float | Uns
     return [UNSET if isinstance(one, Unknown) else gb_per_s * 10**9 / one for one in rates]
 
 
-def link_column(entry: CollectiveEntry, hosts: dict[int, str]) -> tuple[str, bool]:
+def link_column(entry: CollectiveEntry, hosts: Mapping[int, str]) -> tuple[str, bool]:
     """Return which link a group's bytes cross, a host's own or that between hosts, and whether its share is unknown."""
-    names = {hosts.get(rank, "") for rank in entry.members or entry.members_present}
+    return link_of(entry.members or entry.members_present, hosts)
+
+
+def link_of(members: Sequence[int], hosts: Mapping[int, str]) -> tuple[str, bool]:
+    """Return which link bytes between ranks cross, as `link_column` does."""
+    names = {hosts.get(rank, "") for rank in members}
     if "" in names or not names:
         return "scale_up", True
     return ("scale_up", False) if len(names) == 1 else ("scale_out", True)
@@ -147,7 +154,7 @@ def copy_rows(rows: Sequence[RowDigest], peaks: Peaks, compute_ns: int) -> list[
             held[2] += one.sum_ns
     found = []
     for direction, (count, size_bytes, sum_ns) in total.items():
-        column = {"htod": "pcie", "dtoh": "pcie", "dtod": "hbm", "memset": "hbm", "ptop": "scale_up"}.get(direction)
+        column = COPY_COLUMN.get(direction)
         cells = {}
         if column is not None and size_bytes:
             moved = size_bytes * (2 if direction == "dtod" else 1)  # within a device bytes are read and written
@@ -215,16 +222,16 @@ def _why_no_bound(asked: dict[str, Cell], shares: dict[str, float], peaks: Peaks
             return cell.demand
         if name not in shares:
             peak = peaks.of_column(name, dtype if name in ("tensor", "vector") else "").per_s
-            return peak if isinstance(peak, Unknown) else _NO_ADAPTER if name == "scale_out" else _NO_HOSTS
+            return peak if isinstance(peak, Unknown) else NO_ADAPTER if name == "scale_out" else NO_HOSTS
     above = next((name for name in _ON_DEVICE if shares.get(name, 0.0) > POSSIBLE_MAX), None)
     if above is not None:
-        return Unknown(_ABOVE[above], [])
+        return Unknown(SHARE_ABOVE[above], [])
     if max(shares.values(), default=0.0) < EXPLAINS_MIN:
         return Unknown("no column explains a tenth of its time: short kernels, or a resource without figures here", [])
     return None
 
 
-_ABOVE: Final = {
+SHARE_ABOVE: Final = {
     "hbm": "its bytes need more than the memory's peak: caches served part of them",
     "tensor": "its FLOPs need more than the peak: a library computed fewer, or the peak is another",
     "vector": "its FLOPs need more than the peak: matrix units computed them, or the peak is another",

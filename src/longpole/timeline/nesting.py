@@ -9,6 +9,7 @@ innermost  a  b  d   b   a    c     a
 
 from __future__ import annotations
 
+import heapq
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -143,3 +144,30 @@ def segment(start_ns: Ints, nesting: Nesting) -> Segments:
     last = np.ones(len(time_ns), np.bool_)
     last[:-1] = time_ns[1:] != time_ns[:-1]
     return Segments(time_ns[last], span[last])
+
+
+def apart_lanes(start_ns: Ints, end_ns: Ints) -> Ints:
+    """Return a lane for each span, on which no two of them overlap: as few lanes as run at once.
+
+    Args:
+        start_ns: `[N]` int64.
+        end_ns: `[N]` int64, at least the start.
+
+    Returns:
+        `[N]` int64, from 0 without holes.
+    """
+    lane = np.zeros(len(start_ns), np.int64)
+    order = np.lexsort((end_ns, start_ns))
+    if len(order) < 2 or (start_ns[order][1:] >= np.maximum.accumulate(end_ns[order])[:-1]).all():
+        return lane
+    free: list[int] = []
+    busy: list[tuple[int, int]] = []
+    lanes = []
+    for start, end in zip(start_ns[order].tolist(), end_ns[order].tolist(), strict=True):
+        while busy and busy[0][0] <= start:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        chosen = heapq.heappop(free) if free else len(busy)
+        heapq.heappush(busy, (end, chosen))
+        lanes.append(chosen)
+    lane[order] = lanes
+    return lane

@@ -29,6 +29,9 @@ def row(*times: tuple[int, int], lane: int = 0) -> Spans:
         name=np.arange(n, dtype=np.int32),
         count=np.ones(n, np.int32),
         size_bytes=np.full(n, -1, np.int64),
+        share=np.full(n, np.nan, np.float32),
+        use=np.full(n, -1, np.int32),
+        stack=np.full(n, -1, np.int32),
     )
 
 

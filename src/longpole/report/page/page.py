@@ -14,6 +14,9 @@ from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from longpole.report.page.charts import legend
 from longpole.report.page.markup import Figure, section, text
 from longpole.report.page.resources import render_resources
 from longpole.report.page.sections import (
@@ -27,8 +30,9 @@ from longpole.report.page.sections import (
     render_record,
     render_units,
 )
-from longpole.report.page.timeline import timeline_data
+from longpole.report.page.timeline import heights_told, timeline_data
 from longpole.report.page.what_if import render_what_if
+from longpole.vocabulary.objects import OBJECTS
 
 if TYPE_CHECKING:
     from longpole.report.document import Report
@@ -37,10 +41,10 @@ if TYPE_CHECKING:
 TIMELINE: Final = Figure(
     "gantt",
     "Timeline of a unit",
-    "A row for each thread and stream of each rank, on one clock. Colours are objects; below a device's streams"
-    " stands why nothing ran. The line is the critical path. Drag to pan; zoom with the buttons, with + and −, or with"
-    " Ctrl and the wheel; [ and ] walk along the path. Spans too short to be seen are drawn together, and say how many"
-    " they are.",
+    "A row for each thread, stream and link of each rank, on one clock. Colours are objects; below a device's streams"
+    " stands what crossed its links, which their rows show again, and why nothing ran. The line is the critical path."
+    " Drag to pan; zoom with the buttons, with + and −, or with Ctrl and the wheel; [ and ] walk along the path. Spans"
+    " too short to be seen are drawn together, and say how many they are.",
     "docs/concepts/critical-path.md",
 )
 _CONTROLS: Final = (
@@ -122,7 +126,11 @@ def _timeline(drawing: Drawing | None) -> str:
             f"{len(drawing.left_out)} units are not drawn ({some}, …): {next(iter(drawing.left_out.values()))}"
         )
     note = f"<p class=note>{text('; '.join(notes))}.</p>" if notes else ""
-    return section(TIMELINE, _CONTROLS, note)
+    heights = heights_told(drawing)
+    told = f"<p class=note>{text(heights)}</p>" if heights else ""
+    drawn = {code for unit in drawing.units for code in np.unique(unit.spans.object).tolist()}
+    colors = legend([name for code, name in enumerate(OBJECTS) if code in drawn])
+    return section(TIMELINE, _CONTROLS, colors, told, note)
 
 
 def _navigation(report: Report, drawing: Drawing | None) -> str:

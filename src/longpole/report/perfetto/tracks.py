@@ -1,14 +1,14 @@
 """What a viewer's trace shows of a run: its tracks, top down.
 
-critical path                         the unit that the report shows in full
-    rank 0 · thread 1234   ├── wait ──┤          ├─ launch ┤
-    rank 1 · stream 7                 ├─ gemm ───┤         an arrow wherever the path changes its row
-rank 0
-    units                  ├── step 3 ──────────┼── step 4 ─
-    exposed per unit, cuda:0                     a counter of ns for each object, one value a unit
-    main thread …          what was recorded, lanes that never overlap
-    cuda:0 charged to      ├ compute ┼ input ┼─  what the ledger charges each instant to
-    cuda:0 stream 7        ├── gemm ──┤
+critical path                ├ input · rank 1 ┤ host · rank 0 ├ ┤      the unit that the report shows in full
+    rank 1 · thread 1234     ├────── wait ────┤                        its pieces, an arrow wherever the row changes
+    rank 0 · stream 7                         ├────── gemm ─────┤
+integrity                    what is wrong with the evidence
+rank 0                       ├── step 3 ──────────┼── step 4 ─         its units
+    cuda:0 charged to        ├ compute ┼ input ┼─                      what the ledger charges each instant to
+    cuda:0 stream 7          ├── gemm ──┤                              what was recorded, lanes that never overlap
+    cuda:0 exposed per unit  a counter of ns for each object, one value a unit
+    main thread …
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ import numpy as np
 
 from longpole.digest.rank_drawing import IDLE, STREAM
 from longpole.records.critical_path import CriticalPath
-from longpole.report.perfetto.lanes import apart_lanes, call_lanes
+from longpole.report.perfetto.lanes import call_lanes
+from longpole.report.perfetto.overview import EVIDENCE, add_integrity, add_path
 from longpole.report.perfetto.writer import TraceWriter, TrackSpans
+from longpole.timeline.nesting import apart_lanes
 from longpole.units import format_ns
 from longpole.vocabulary.objects import IDLE_REASONS, OBJECTS
 
@@ -33,23 +35,24 @@ if TYPE_CHECKING:
 
     from longpole.analyses.pieces import Pieces
     from longpole.digest.rank_drawing import Lane, RankDrawing, Spans
-    from longpole.records.critical_path import PathPiece
-    from longpole.records.ledger import Unknown
     from longpole.report.document import ClockEntry, RankEntry, Report, UnitEntry
 
     Times = Callable[[np.ndarray], np.ndarray]
 
 _UNIT: Final = "unit"
-_ORDER_OF_DEVICE: Final = 100_000  # behind all threads
+_OUTSIDE: Final = "head or tail"
+_OF_DEVICE: Final = 100_000  # places of a device's rows; threads come behind all devices
+_COUNTERS: Final = _OF_DEVICE - 1
+_BEHIND_DEVICES: Final = 1_000_000_000
 _ABOUT_COUNTER: Final = (
-    "Exposed time of each unit: what the ledger charges to it. The values add up to the report's figure for this row."
+    "Exposed time of each unit: what the ledger charges to it. The values add up to the report's figure for this row. "
+    "An object without a counter is charged nothing, on no rank."
 )
 _ABOUT_CHARGED: Final = (
     "What the ledger charges each instant to, and why the device was idle. Lengths are in the run's clock."
 )
 _LEDGER_FIGURE: Final = re.compile(r"/ranks/(\d+)/ledger/")
 _OF_OPERATIONS: Final = ("service_ns", "hidden_ns", "waiting_ns")  # no part of what adds up to a unit
-_NO_RANK: Final = "in no rank's record"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +101,16 @@ class RunTracks:
         path = report.critical_path
         pieces = path.pieces if isinstance(path, CriticalPath) else []
         first_ns = min([start_ns, *(piece.start_ns for piece in pieces)])
-        self._writer = TraceWriter(out, [*OBJECTS, _UNIT], max(-first_ns, 0))
+        self._writer = TraceWriter(out, [*OBJECTS, _UNIT, _OUTSIDE, EVIDENCE], max(-first_ns, 0))
         self._objects = self._writer.category_codes(OBJECTS)
         self._digits = len(str(max((row.entry.rank for row in rows), default=0)))
         self._ranks: dict[int, int] = {}
-        self._add_path(path)
-        self._add_integrity(report, start_ns)
+        self._orders = _device_orders(rows)
+        if isinstance(path, CriticalPath):
+            add_path(self._writer, path, self._name)
+        ends_ns = [end_ns for row in rows for _, end_ns in row.spans_ns]
+        add_integrity(self._writer, report.integrity, (first_ns, max([first_ns, *ends_ns])))
+        self._counted = _exposed_anywhere(rows)
         clocks = {entry.rank: entry for entry in report.clock}
         voids = _voids(report)
         for place, row in enumerate(rows):
@@ -116,14 +123,12 @@ class RunTracks:
     def add_rank(self, tracks: RankTracks) -> None:
         """Write what was recorded on a rank."""
         names = self._writer.codes_of(tracks.drawing.names)
-        lanes = sorted(enumerate(tracks.drawing.lanes), key=lambda one: (one[1].device, one[1].kind != IDLE, one[0]))
-        devices = [lane.device for _, lane in lanes if lane.kind == IDLE]
-        orders = {device: _ORDER_OF_DEVICE * (place + 1) for place, device in enumerate(devices)}
-        for number, lane in lanes:
+        for number, lane in enumerate(tracks.drawing.lanes):
             if lane.kind != IDLE:
-                self._add_lane(tracks, number, orders.get(lane.device, 100) + 1 + number, names)
+                block = self._orders.get((tracks.rank, lane.device), _BEHIND_DEVICES)
+                self._add_lane(tracks, number, block + 1 + number, names)
         for device, pieces in tracks.charged.items():
-            self._add_charged(tracks, device, pieces, orders.get(device, 50))
+            self._add_charged(tracks, device, pieces, self._orders.get((tracks.rank, device), 1))
 
     def _add_lane(self, tracks: RankTracks, number: int, order: int, names: np.ndarray) -> None:
         """Write one lane, as several where its spans cross each other."""
@@ -153,69 +158,35 @@ class RunTracks:
         self._writer.add_spans(track, TrackSpans(start_ns, end_ns, names[code[first]], codes, none))
 
     def _add_units(self, row: RowUnits) -> None:
+        """Write the units on the rank's own row; those that overlap others get rows below it."""
         start_ns, end_ns = (np.array(times, np.int64) for times in zip(*row.spans_ns, strict=True))
         lanes = apart_lanes(start_ns, end_ns)
-        tracks = [
-            self._writer.add_track("units", self._ranks[row.entry.rank], 0)
-            for _ in range(int(lanes.max(initial=0)) + 1)
-        ]
+        rank = self._ranks[row.entry.rank]
+        beside = [self._writer.add_track(f"units ({n + 1})", rank) for n in range(1, int(lanes.max(initial=0)) + 1)]
+        tracks = [rank, *beside]
         for place in np.lexsort((end_ns, start_ns)).tolist():
             unit = row.entry.units[place]
             times_ns = int(start_ns[place]), int(end_ns[place])
-            self._writer.add_span(tracks[lanes[place]], times_ns, unit.name, _UNIT, _unit_notes(unit))
+            category = _UNIT if _is_counted(unit) else _OUTSIDE
+            self._writer.add_span(tracks[lanes[place]], times_ns, unit.name, category, _unit_notes(unit))
 
     def _add_counters(self, row: RowUnits, voided: str) -> None:
         """Write a counter of each object: its exposed time in each unit, and 0 behind the last one."""
         units = [(unit, *times) for unit, times in zip(row.entry.units, row.spans_ns, strict=True) if _is_counted(unit)]
-        if not units:
+        if not units or not self._counted:
             return
         about = f"{_ABOUT_COUNTER} {voided}".strip()
         name = f"{row.entry.device} exposed per unit"
-        group = self._writer.add_track(name, self._ranks[row.entry.rank], 10, about)
-        for place, name in enumerate(OBJECTS):
+        order = self._orders[row.entry.rank, row.entry.device] + _COUNTERS
+        group = self._writer.add_track(name, self._ranks[row.entry.rank], order, about)
+        for place, name in enumerate(self._counted):
             track = self._writer.add_track(name, group, place, about, counts_ns_beside="exposed")
             for unit, start_ns, _ in units:
                 self._writer.add_count(track, start_ns, unit.exposed_ns.get(name, 0))
             self._writer.add_count(track, max(end_ns for _, _, end_ns in units), 0)
 
-    def _add_path(self, path: CriticalPath | Unknown) -> None:
-        if not isinstance(path, CriticalPath):
-            return
-        about = (
-            f"{path.says} Unit {path.unit}, {format_ns(path.period_ns)}; an arrow wherever the path changes its row."
-        )
-        group = self._writer.add_track("critical path", about=about)
-        tracks = {
-            key: self._writer.add_track(self._path_label(key), group, order)
-            for order, key in enumerate(sorted({_row_of(piece) for piece in path.pieces}, key=_path_order))
-        }
-        rows = [_row_of(piece) for piece in path.pieces]
-        for place, piece in enumerate(path.pieces):
-            arrives = place if place and rows[place - 1] != rows[place] else 0
-            leaves = place + 1 if place + 1 < len(rows) and rows[place + 1] != rows[place] else 0
-            times_ns = piece.start_ns, piece.start_ns + piece.dur_ns
-            name = piece.name or piece.reason or piece.object
-            self._writer.add_span(
-                tracks[rows[place]], times_ns, name, piece.object, _piece_notes(piece), (arrives, leaves)
-            )
-
     def _name(self, rank: int) -> str:
         return f"rank {rank:0{self._digits}}"  # a viewer sorts by name
-
-    def _path_label(self, key: tuple[int | None, str]) -> str:
-        rank, track = key
-        return _NO_RANK if rank is None else f"{self._name(rank)} · {track}" if track else self._name(rank)
-
-    def _add_integrity(self, report: Report, start_ns: int) -> None:
-        if not report.integrity:
-            return
-        track = self._writer.add_track("integrity", about="What is wrong with the evidence, and what that voids.")
-        for finding in report.integrity:
-            notes: dict[str, int | str] = {"severity": finding.severity, "says": finding.message}
-            notes |= {"count": finding.count}
-            notes |= {"rank": finding.rank} if finding.rank is not None else {}
-            notes |= {"voids": " ".join(finding.voids)} if finding.voids else {}
-            self._writer.add_instant(track, start_ns, finding.code, notes)
 
 
 def _of_lane(spans: Spans, lane: int) -> Spans:
@@ -225,6 +196,22 @@ def _of_lane(spans: Spans, lane: int) -> Spans:
 
 def _label(lane: Lane, part: int) -> str:
     return f"{lane.label} ({part + 1})" if part else lane.label
+
+
+def _device_orders(rows: Sequence[RowUnits]) -> dict[tuple[int, str], int]:
+    """Return for each device of each rank where its block of rows begins."""
+    orders: dict[tuple[int, str], int] = {}
+    seen: dict[int, int] = {}
+    for row in rows:
+        place = seen[row.entry.rank] = seen.get(row.entry.rank, 0) + 1
+        orders[row.entry.rank, row.entry.device] = place * _OF_DEVICE
+    return orders
+
+
+def _exposed_anywhere(rows: Sequence[RowUnits]) -> list[str]:
+    """Return the objects that a unit of any row was exposed to, so that rows of all ranks can be compared."""
+    units = [unit for row in rows for unit in row.entry.units if _is_counted(unit)]
+    return [name for name in OBJECTS if any(unit.exposed_ns.get(name, 0) for unit in units)]
 
 
 def _is_counted(unit: UnitEntry) -> bool:
@@ -237,20 +224,6 @@ def _unit_notes(unit: UnitEntry) -> dict[str, int | str]:
     notes["period_ns"] = unit.period_ns if isinstance(unit.period_ns, int) else f"not known: {unit.period_ns.unknown}"
     notes["completion_ns"] = unit.completion_ns
     return notes | {f"exposed {name}_ns": exposed_ns for name, exposed_ns in unit.exposed_ns.items() if exposed_ns}
-
-
-def _row_of(piece: PathPiece) -> tuple[int | None, str]:
-    return (None, "") if piece.rank is None else (piece.rank, piece.track)
-
-
-def _path_order(key: tuple[int | None, str]) -> tuple[bool, int, str]:
-    rank, track = key
-    return rank is None, rank or 0, track
-
-
-def _piece_notes(piece: PathPiece) -> dict[str, int | str]:
-    notes: dict[str, int | str] = {"object": piece.object, "grade": piece.grade, "why here": piece.reason}
-    return notes | ({"rank": piece.rank, "track": piece.track} if piece.rank is not None else {})
 
 
 def _clock_words(clock: ClockEntry | None) -> str:

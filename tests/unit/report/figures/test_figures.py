@@ -77,6 +77,9 @@ def spans_of(*rows: tuple[int, int, int, int, str, int]) -> Spans:
         name=np.array(columns[5], np.int32),
         count=np.ones(n, np.int32),
         size_bytes=np.full(n, -1, np.int64),
+        share=np.full(n, np.nan, np.float32),
+        use=np.full(n, -1, np.int32),
+        stack=np.full(n, -1, np.int32),
     )
 
 

@@ -7,7 +7,8 @@ from itertools import combinations
 import numpy as np
 from hypothesis import given
 
-from longpole.report.perfetto.lanes import apart_lanes, call_lanes, event_places
+from longpole.report.perfetto.lanes import call_lanes, event_places
+from longpole.timeline.nesting import apart_lanes
 from tests.strategies import call_trees, spans
 
 

@@ -10,8 +10,10 @@
   const told = document.getElementById("timeline-told");
   const unitPick = document.getElementById("pick-unit");
   const rankPick = document.getElementById("pick-rank");
+  const estimates = new Set(data.estimates);
   const PAD = 3, LANE_GAP = 5, RANK_GAP = 10, AXIS = 24;
-  const HEIGHTS = { thread: 11, stream: 18, idle: 12 };
+  const HEIGHTS = { thread: 11, stream: 20, link: 16, idle: 12 };
+  const UNKNOWN = 65535, HATCHED = 128, GHOST = 0.22; // a height in pixels is below 128, hatched above it
 
   const bytesOf = (text) => { const raw = atob(text), b = new Uint8Array(raw.length); for (let i = 0; i < raw.length; i++) b[i] = raw.charCodeAt(i); return b; };
   const column = (text, Kind) => { const b = bytesOf(text); return new Kind(b.buffer, 0, b.length / Kind.BYTES_PER_ELEMENT); };
@@ -22,7 +24,8 @@
     const spans = {
       lane: column(u.lane, Uint16Array), depth: column(u.depth, Uint8Array), object: column(u.object, Uint8Array),
       start: column(u.start, Uint32Array), length: column(u.length, Uint32Array), label: column(u.label, Uint32Array),
-      count: column(u.count, Uint16Array), rows: [], bytes: new Map(),
+      count: column(u.count, Uint16Array), share: column(u.share, Uint16Array), use: column(u.use, Uint16Array),
+      stack: column(u.stack, Uint32Array), rows: [], bytes: new Map(),
     };
     const moved = column(u.bytes, Float64Array);
     column(u.sized, Uint32Array).forEach((at, i) => spans.bytes.set(at, moved[i]));
@@ -42,6 +45,16 @@
   const native = rgb.map((c) => (255 << 24) | ((c & 255) << 16) | (c & 0xff00) | (c >> 16));
   const styles = () => { const s = getComputedStyle(document.documentElement); return { ink: s.getPropertyValue("--ink").trim(), soft: s.getPropertyValue("--soft").trim(), paper: s.getPropertyValue("--paper").trim(), line: s.getPropertyValue("--line").trim() }; };
   const packed = (hex) => { const c = parseInt(hex.slice(1), 16); return (255 << 24) | ((c & 255) << 16) | (c & 0xff00) | (c >> 16); };
+  const mixed = (color, under, part) => {
+    const of = (at) => Math.round(((color >> at) & 255) * part + ((under >> at) & 255) * (1 - part)) << at;
+    return (255 << 24) | of(16) | of(8) | of(0);
+  };
+  // A moment of a unit, as exactly as a step needs it.
+  const moment = (ns, step) => {
+    const [name, by] = unit.length_ns < 1e6 ? ["µs", 1e3] : unit.length_ns < 1e10 ? ["ms", 1e6] : ["s", 1e9];
+    return `${(ns / by).toFixed(Math.min(Math.max(Math.ceil(-Math.log10(step / by)), 0), 6))} ${name}`;
+  };
+  const percent = (share) => `${share < 0.1 ? (100 * share).toPrecision(2) : Math.round(100 * share)} %`;
   const time = (ns) => {
     const a = Math.abs(ns);
     for (const [limit, unitName, by] of [[1e3, "ns", 1], [1e6, "µs", 1e3], [1e9, "ms", 1e6]]) if (a < limit) return (by === 1 ? ns.toFixed(0) : (ns / by).toPrecision(3)) + " " + unitName;
@@ -60,12 +73,13 @@
     for (const row of spans.rows) {
       const lane = data.lanes[row.lane];
       if (state.rank !== "" && String(lane.rank) !== state.rank) continue;
-      if (row.lane !== lastLane) {
+      const first = row.lane !== lastLane;
+      if (first) {
         y += lane.rank === lastRank ? LANE_GAP : RANK_GAP;
         lastRank = lane.rank; lastLane = row.lane;
       }
       const tall = HEIGHTS[lane.kind];
-      state.rows.push({ ...row, y, tall, first: row.depth === 0 });
+      state.rows.push({ ...row, y, tall, first, used: (lane.kind === "stream" || lane.kind === "link") && data.measured });
       y += tall + 1;
     }
     state.tall = y + PAD;
@@ -99,12 +113,14 @@
     const W = canvas.width, H = canvas.height, L = Math.round(left * scale);
     const ticks = (state.to - state.from) / unit.tick_ns, first = state.from / unit.tick_ns;
     const perTick = (W - L) / ticks;
-    const line = new Uint32Array(W - L);
+    const line = new Uint32Array(W - L), pale = new Uint32Array(W - L), soft = new Uint32Array(W - L), filled = new Uint8Array(W - L);
+    const ghosts = native.map((c) => mixed(c, paper, GHOST)), stripes = native.map((c) => mixed(c, paper, 0.66));
     const labels = [];
     for (const row of state.rows) {
-      const y = Math.round((row.y - state.top) * scale), tall = Math.max(Math.round(row.tall * scale), 1);
+      const y = Math.round((row.y - state.top) * scale), tall = Math.min(Math.max(Math.round(row.tall * scale), 1), 127);
       if (y + tall < 0 || y > H) continue;
       line.fill(paper);
+      if (row.used) { pale.fill(paper); filled.fill(0); }
       let any = false;
       for (let i = after(row, first); i < row.to; ) {
         const x0 = (spans.start[i] - first) * perTick;
@@ -114,8 +130,15 @@
         let b = Math.min(Math.max(Math.round(x1), a + 1), W - L);
         if (b - a >= 4 && b < W - L) b -= 1;
         line.fill(native[spans.object[i]], a, b);
+        if (row.used) {
+          const share = spans.share[i];
+          const hatched = share === UNKNOWN || estimates.has(spans.use[i] - 1) ? HATCHED : 0;
+          pale.fill(ghosts[spans.object[i]], a, b);
+          if (hatched) soft.fill(stripes[spans.object[i]], a, b);
+          filled.fill(hatched + (share === UNKNOWN ? tall : Math.min(Math.max(Math.round(share / 10000 * tall), 1), tall)), a, b);
+        }
         any = true;
-        if (b - a > 34 * scale) labels.push([i, a, b, y, tall]);
+        if (b - a > 34 * scale) labels.push([i, a, b, y, tall, row.used]);
         if (x1 - x0 >= 1) { i++; continue; }
         // What follows in the same column of pixels would be drawn over this one.
         const next = first + (Math.floor(x0) + 1) / perTick;
@@ -124,24 +147,42 @@
         i = j;
       }
       if (!any) continue;
-      for (let k = 0; k < tall; k++) { const at = y + k; if (at >= AXIS * scale && at < H) pixels.set(line, at * W + L); }
+      for (let k = 0; k < tall; k++) {
+        const at = y + k;
+        if (at < AXIS * scale || at >= H) continue;
+        if (row.used) raise([line, pale, soft, filled], tall - k, at * W + L); else pixels.set(line, at * W + L);
+      }
     }
     context.putImageData(image, 0, 0);
     context.setTransform(scale, 0, 0, scale, 0, 0);
-    drawNames(labels); drawPath(); drawSides(look);
+    drawNames(labels, look); drawPath(); drawSides(look);
     canvas.dataset.drawn = String(Number(canvas.dataset.drawn || 0) + 1);
     canvas.dataset.frameMs = (performance.now() - begun).toFixed(2);
   };
 
-  const drawNames = (labels) => {
+  // One line of pixels of a row whose spans are as high as what they used: full below, pale above, hatched where unknown.
+  const raise = ([full, pale, soft, filled], level, to) => {
+    for (let i = 0; i < full.length; i++) {
+      const high = filled[i];
+      if (high < HATCHED) pixels[to + i] = level <= high ? full[i] : pale[i];
+      else pixels[to + i] = level > high - HATCHED ? pale[i] : (i + level) % 7 > 1 ? full[i] : soft[i];
+    }
+  };
+
+  const drawNames = (labels, look) => {
     context.font = "10px system-ui, sans-serif"; context.textBaseline = "middle"; context.fillStyle = "#fff";
     context.save(); context.beginPath(); context.rect(left, AXIS, width - left, height - AXIS); context.clip();
-    for (const [i, a, b, y, tall] of labels.slice(0, 400)) {
+    for (const [i, a, b, y, tall, used] of labels.slice(0, 400)) {
       const room = Math.floor((b - a) / scale / 5.6);
       const name = data.names[spans.label[i]];
       const text = spans.count[i] > 1 ? `${spans.count[i]} × …${name.slice(0, 30)}` : name;
+      const shown = text.length > room ? text.slice(0, Math.max(room - 1, 1)) + "…" : text, at = [left + a / scale + 3, (y + tall / 2) / scale];
       context.fillStyle = spans.object[i] === 7 || spans.object[i] === 5 || spans.object[i] === 4 ? "#14171c" : "#fff";
-      context.fillText(text.length > room ? text.slice(0, Math.max(room - 1, 1)) + "…" : text, left + a / scale + 3, (y + tall / 2) / scale);
+      if (used && spans.share[i] < 8000) { // the name stands partly on the pale: a rim of the paper's colour keeps it readable
+        context.fillStyle = look.ink; context.strokeStyle = look.paper; context.lineWidth = 2.5; context.lineJoin = "round";
+        context.globalAlpha = 0.7; context.strokeText(shown, ...at); context.globalAlpha = 1;
+      }
+      context.fillText(shown, ...at);
     }
     context.restore();
   };
@@ -150,7 +191,7 @@
   const drawPath = () => {
     if (!unit.path.length) return;
     const middle = new Map();
-    for (const row of state.rows) if (row.first) middle.set(row.lane, row.y - state.top + row.tall / 2);
+    for (const row of state.rows) if (row.first) middle.set(row.lane, row.y - state.top + row.tall); // below the names
     context.save(); context.beginPath(); context.rect(left, AXIS, width - left, height - AXIS); context.clip();
     context.strokeStyle = data.path_color; context.lineWidth = 2; context.beginPath();
     let before = null, lastX = -9;
@@ -167,6 +208,18 @@
     context.stroke(); context.restore();
   };
 
+  const oneRank = new Set(data.lanes.map((l) => l.rank)).size < 2;
+  const fits = new Map();
+  // A label that is too long keeps its beginning and its end, where numbers stand.
+  const fitted = (name, room) => {
+    const key = `${room} ${name}`;
+    if (!fits.has(key)) {
+      let kept = name.length, text = name;
+      while (kept > 4 && context.measureText(text).width > room) { kept--; text = `${name.slice(0, Math.ceil(kept / 2))}…${name.slice(-Math.floor(kept / 2))}`; }
+      fits.set(key, text);
+    }
+    return fits.get(key);
+  };
   const drawSides = (look) => {
     context.fillStyle = look.paper; context.fillRect(0, 0, left, height); context.fillRect(0, 0, width, AXIS);
     context.fillStyle = look.soft; context.font = "11px system-ui, sans-serif"; context.textBaseline = "middle";
@@ -176,8 +229,8 @@
       const y = row.y - state.top + row.tall / 2;
       if (y < AXIS || y > height) { continue; }
       const lane = data.lanes[row.lane];
-      const name = left < 100 ? lane.label.slice(-11) : lane.label.slice(0, 24);
-      context.fillText(lane.rank === rank ? name : `r${lane.rank} ${name}`, 4, y, left - 8);
+      const name = lane.rank === rank || oneRank ? lane.label : `r${lane.rank} ${lane.label}`;
+      context.fillText(fitted(name, left - 10), 4, y);
       rank = lane.rank;
     }
     const span = state.to - state.from, rough = span / Math.max((width - left) / 110, 1);
@@ -187,7 +240,7 @@
     for (let at = Math.ceil(state.from / step) * step; at <= state.to; at += step) {
       const px = Math.round(x(at)) + 0.5;
       context.moveTo(px, AXIS - 5); context.lineTo(px, AXIS);
-      context.fillText(time(at), px + 3, AXIS / 2);
+      context.fillText(moment(at, step), px + 3, AXIS / 2);
     }
     context.moveTo(left + 0.5, 0); context.lineTo(left + 0.5, height); context.stroke();
   };
@@ -201,12 +254,22 @@
     const i = after(row, (ns - slack) / unit.tick_ns);
     return i < row.to && spans.start[i] * unit.tick_ns <= ns + slack ? i : -1;
   };
+  const used = (i) => {
+    if (!spans.use.length || !spans.use[i]) return "";
+    const of = data.names[data.uses[spans.use[i] - 1]];
+    return spans.share[i] === UNKNOWN ? `\nuse not known: ${of}` : `\n${percent(spans.share[i] / 10000)} of ${of}`;
+  };
+  const stackOf = (i) => {
+    const frames = spans.stack.length && spans.stack[i] ? data.stacks[spans.stack[i] - 1] : [];
+    return frames.map((name, place) => `\n${place ? "   " : "in "}${data.names[name]}`).join("");
+  };
   const describe = (i) => {
     const lane = data.lanes[spans.lane[i]], start = spans.start[i] * unit.tick_ns, length = spans.length[i] * unit.tick_ns;
     const many = spans.count[i] > 1 ? `${spans.count[i]} spans, the longest of them: ` : "";
     const moved = spans.bytes.has(i) ? ` · ${size(spans.bytes.get(i))}, ${(spans.bytes.get(i) / length).toPrecision(3)} GB/s` : "";
     const kind = lane.kind === "idle" ? "nothing ran: " : "";
-    return `${many}${kind}${data.names[spans.label[i]]}\n${data.objects[spans.object[i]]} · ${time(length)}${moved} · from ${time(start)} to ${time(start + length)} of ${unit.name}\nrank ${lane.rank} · ${lane.label}`;
+    const told = `${many}${kind}${data.names[spans.label[i]]}\n${data.objects[spans.object[i]]} · ${time(length)}${moved} · from ${moment(start, length / 10)} to ${moment(start + length, length / 10)} of ${unit.name}\nrank ${lane.rank} · ${lane.label}`;
+    return told + used(i) + stackOf(i);
   };
   const show = (i, px, py) => {
     if (i < 0) { tip.hidden = true; return; }
