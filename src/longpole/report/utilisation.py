@@ -179,8 +179,8 @@ def _link(own: Instances, kind: int, group: int, hosts: Mapping[int, str], peaks
     if factor is None:
         return _NO_FACTOR if size else _NO_GROUP
     column, unclear = link_of(named.members if named is not None else [], hosts)
-    if unclear or column == "scale_out":
-        return (NO_HOSTS if unclear else NO_ADAPTER).unknown
+    if unclear:
+        return (NO_ADAPTER if column == "scale_out" else NO_HOSTS).unknown
     per_s = peaks.of_column(column).per_s
     return per_s.unknown if isinstance(per_s, Unknown) else (factor, per_s)
 

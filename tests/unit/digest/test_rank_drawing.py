@@ -7,8 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longpole.analyses.name_book import OBJECT_CODE
-from longpole.digest.digest import Selection
-from longpole.digest.rank_drawing import IDLE, STREAM, THREAD, RankDrawing, Spans, coarsen, draw_rank
+from longpole.digest.digest import Selection, lay_out
+from longpole.digest.rank_drawing import (
+    IDLE,
+    LINK,
+    STREAM,
+    THREAD,
+    RankDrawing,
+    Spans,
+    Use,
+    coarsen,
+    draw_laid,
+    draw_rank,
+)
 from longpole.settings import Settings
 from tests.build import LOADER, VOCABULARY, Script, measure, units
 
@@ -53,6 +64,56 @@ def test_a_rank_has_lanes_for_its_threads_its_streams_and_why_nothing_ran() -> N
     assert [lane.kind for lane in found.lanes] == [THREAD, STREAM, IDLE]
     assert found.lanes[0].label.startswith("main ")
     assert found.threads_left_out == 0
+
+
+def detailed(script: Script) -> RankDrawing:
+    """Draw with the details of a page; the first span of a device used half of a peak, nothing is known of others."""
+    laid, rows = lay_out(script.timeline(), VOCABULARY, Settings(), Selection())
+
+    def gauge(_: object, row: object) -> Use:
+        n = len(row.spans)  # type: ignore[attr-defined]
+        share = np.full(n, np.nan, np.float32)
+        share[0] = 0.5
+        return Use(share, np.where(np.arange(n) == 0, 0, 1).astype(np.int32), ["a peak", "no shapes"])
+
+    return draw_laid(laid, rows, gauge=gauge)
+
+
+def on_lane(found: RankDrawing, label: str) -> list[tuple[str, int]]:
+    """Return name and level of the spans of a lane."""
+    lane = next(place for place, one in enumerate(found.lanes) if one.label.endswith(label))
+    mine = found.spans.take(found.spans.lane == lane)
+    return [(found.names[name], depth) for name, depth in zip(mine.name.tolist(), mine.depth.tolist(), strict=True)]
+
+
+def test_with_details_what_crosses_a_link_or_the_host_bus_has_a_row_too() -> None:
+    script = busy_step()
+    script.collective(92, 96, script.launch(56, 57))
+    script.copy("htod", 40, 48, script.launch(41, 42, name="cudaMemcpyAsync"), stream=9)
+    found, plain = detailed(script), drawn(script)
+
+    assert [lane.label for lane in found.lanes if lane.kind == LINK] == ["cuda:0 links", "cuda:0 host bus"]
+    assert [name.startswith("nccl") for name, _ in on_lane(found, "links")] == [True]
+    assert [name.startswith("Memcpy HtoD") for name, _ in on_lane(found, "host bus")] == [True]
+    assert not [lane for lane in plain.lanes if lane.kind == LINK]
+
+
+def test_spans_that_run_at_once_on_a_stream_lie_on_levels_of_their_own() -> None:
+    script = busy_step()
+    script.kernel(80, 95, script.launch(56, 58), name="early_start")
+
+    assert on_lane(detailed(script), "stream 7") == [("gemm_kernel", 0), ("early_start", 1)]
+
+
+def test_a_span_has_its_share_and_what_it_is_a_share_of_also_when_it_is_drawn_with_others() -> None:
+    found = detailed(busy_step())
+    at = int(np.flatnonzero(found.spans.share == 0.5)[0])
+
+    assert found.names[found.spans.name[at]] == "gemm_kernel"
+    assert found.names[found.spans.use[at]] == "a peak"
+    both = row((0, 9), (9, 11))
+    both.share[:] = 0.25, 0.75
+    assert coarsen(both, 100).share.tolist() == [0.25]
 
 
 def test_the_idle_lane_adds_up_to_the_ledgers_idle_time() -> None:
