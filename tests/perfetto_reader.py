@@ -49,7 +49,6 @@ class Slice:
 class Viewed:
     tracks: dict[int, Track] = field(default_factory=dict)
     slices: list[Slice] = field(default_factory=list)
-    marks: list[Slice] = field(default_factory=list)
     counts: list[tuple[Track, int, int]] = field(default_factory=list)
     arrows: list[tuple[Slice, Slice]] = field(default_factory=list)
 
@@ -157,9 +156,7 @@ class _State:
             dict(self._notes(event)),
             len(still_open),
         )
-        if event.type == event.TYPE_INSTANT:
-            self.viewed.marks.append(found)
-            return
+        assert event.type == event.TYPE_SLICE_BEGIN
         still_open.append(found)
         self.viewed.slices.append(found)
         self._arrows(event, found)

@@ -25,7 +25,7 @@ from longpole.report.document import SelectionEntry
 from longpole.report.perfetto.tracks import RankTracks, RowUnits, RunTracks
 from longpole.vocabulary.objects import IDLE_REASONS, OBJECTS
 from tests.build import VOCABULARY, Script, measure
-from tests.perfetto_reader import Viewed, read_trace
+from tests.perfetto_reader import Slice, Track, Viewed, read_trace
 from tests.strategies import SMALL_SETTINGS, device_scripts, scripts
 from tests.trace_text import annotation, call, kernel, steps, write
 
@@ -71,6 +71,11 @@ def two_ranks(folder: Path, *, steps: int = 3, shift_us: float = 0.0, drift: flo
     return paths[0], paths[1]
 
 
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Viewed]:
+    return export(*two_ranks(tmp_path_factory.mktemp("two ranks")))
+
+
 def check_sums(report: Report, viewed: Viewed) -> None:
     digits = len(str(max(row.rank for row in report.ranks)))
     for row in report.ranks:
@@ -80,9 +85,7 @@ def check_sums(report: Report, viewed: Viewed) -> None:
 def _check_row(row: RankEntry, viewed: Viewed, rank: str) -> None:
     charged: Counter[str] = Counter()
     idle: Counter[str] = Counter()
-    inside = [
-        (one.start_ns, one.end_ns) for one in viewed.on(rank, "units") if one.notes["kind"] not in ("head", "tail")
-    ]
+    inside = [(one.start_ns, one.end_ns) for one in viewed.on(rank) if one.category == "unit"]
     for piece in viewed.on(rank, f"{row.device} charged to"):
         if any(start <= piece.start_ns and piece.end_ns <= end for start, end in inside):
             charged[piece.category] += piece.dur_ns
@@ -98,19 +101,17 @@ def _check_row(row: RankEntry, viewed: Viewed, rank: str) -> None:
             assert idle[reason] == row.ledger.idle_ns[reason]
 
 
-def test_tracks_add_up_to_the_ledger_and_ranks_stand_on_one_clock(tmp_path: Path) -> None:
-    report, viewed = export(*two_ranks(tmp_path))
+def test_tracks_add_up_to_the_ledger_and_ranks_stand_on_one_clock(exported: tuple[Report, Viewed]) -> None:
+    report, viewed = exported
 
     check_sums(report, viewed)
-    assert [one.start_ns for one in viewed.on("rank 0", "units")] == [
-        one.start_ns for one in viewed.on("rank 1", "units")
-    ]
+    assert [one.start_ns for one in viewed.on("rank 0")] == [one.start_ns for one in viewed.on("rank 1")]
     for rank in RANKS:
         assert sum(one.name == ALL_REDUCE for one in viewed.on(rank, "cuda:0 stream 7")) == 3
 
 
-def test_a_kernel_that_overlaps_another_on_its_stream_is_not_lost(tmp_path: Path) -> None:
-    _, viewed = export(*two_ranks(tmp_path))
+def test_a_kernel_that_overlaps_another_on_its_stream_is_not_lost(exported: tuple[Report, Viewed]) -> None:
+    _, viewed = exported
 
     beside = viewed.on("rank 1", "cuda:0 stream 7 (2)")
 
@@ -118,12 +119,12 @@ def test_a_kernel_that_overlaps_another_on_its_stream_is_not_lost(tmp_path: Path
     assert all(one.depth == 0 for one in viewed.on("rank 1", "cuda:0 stream 7"))
 
 
-def test_the_path_tiles_its_unit_and_arrows_are_where_it_changes_its_row(tmp_path: Path) -> None:
-    report, viewed = export(*two_ranks(tmp_path))
+def test_the_path_tiles_its_unit_and_arrows_are_where_it_changes_its_row(exported: tuple[Report, Viewed]) -> None:
+    report, viewed = exported
     path = report.critical_path
     assert isinstance(path, CriticalPath)
 
-    found = sorted((one for one in viewed.slices if viewed.path_of(one.track)[0] == "critical path"), key=_start)
+    found = pieces_of_path(viewed)
 
     assert sum(one.dur_ns for one in found) == path.period_ns
     assert [(one.start_ns, one.dur_ns) for one in found] == [(piece.start_ns, piece.dur_ns) for piece in path.pieces]
@@ -135,8 +136,46 @@ def test_the_path_tiles_its_unit_and_arrows_are_where_it_changes_its_row(tmp_pat
     assert changes
 
 
-def _start(one: object) -> tuple[int, int]:
-    return one.start_ns, one.end_ns  # type: ignore[attr-defined]
+def test_every_top_row_has_rows_below_it_and_something_on_it(exported: tuple[Report, Viewed]) -> None:
+    """A viewer puts a lonely row under a heading of its own, above all else, and opens with all groups closed."""
+    _, viewed = exported
+
+    top = [track for track in viewed.tracks.values() if not track.parent]
+
+    assert sorted(track.name for track in top) == ["critical path", "integrity", *RANKS]
+    for track in top:
+        assert any(one.parent == track.uuid for one in viewed.tracks.values())
+        assert viewed.on(track.name)
+
+
+def test_a_ranks_devices_stand_above_its_threads_each_with_its_counters(exported: tuple[Report, Viewed]) -> None:
+    _, viewed = exported
+
+    rows = sorted((t for t in viewed.tracks.values() if viewed.path_of(t)[:-1] == ("rank 1",)), key=_order)
+
+    names = [row.name for row in rows]
+    streams = ["cuda:0 stream 7", "cuda:0 stream 7 (2)"]
+    assert names[:4] == ["cuda:0 charged to", *streams, "cuda:0 exposed per unit"]
+    assert names[4].startswith("main ")
+
+
+def test_an_object_that_is_charged_nothing_on_any_rank_has_no_counter(exported: tuple[Report, Viewed]) -> None:
+    report, viewed = exported
+
+    charged = {name for row in report.ranks for name in OBJECTS if row.ledger.objects[name].exposed_ns}
+    for rank in RANKS:
+        group = (rank, "cuda:0 exposed per unit")
+        assert {name[2] for name in viewed.names() if name[:2] == group and len(name) == 3} == charged
+    assert 0 < len(charged) < len(OBJECTS)
+
+
+def pieces_of_path(viewed: Viewed) -> list[Slice]:
+    found = [one for one in viewed.slices if (path := viewed.path_of(one.track))[0] == "critical path" and path[1:]]
+    return sorted(found, key=lambda one: (one.start_ns, one.end_ns))
+
+
+def _order(track: Track) -> int:
+    return track.order
 
 
 def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -162,7 +201,7 @@ def test_a_file_that_is_gone_costs_its_spans_and_not_its_ledger(tmp_path: Path) 
 
     viewed = read_trace(out.getvalue())
     assert missing == [1]
-    assert len(viewed.on("rank 1", "units")) == 3
+    assert len(viewed.on("rank 1")) == 3
     assert not viewed.on("rank 1", "cuda:0 stream 7")
     assert viewed.on("rank 0", "cuda:0 stream 7")
 
@@ -182,8 +221,7 @@ def test_a_single_event_gives_a_trace(tmp_path: Path) -> None:
     report, viewed = export(write(tmp_path / "rank0.json", [annotation(0, 5, "alone")], rank=None))
 
     check_sums(report, viewed)
-    path = [one for one in viewed.slices if viewed.path_of(one.track)[0] == "critical path"]
-    assert len([one for one in viewed.slices if one.name == "alone"]) == len(path) + 1
+    assert len([one for one in viewed.slices if one.name == "alone"]) == len(pieces_of_path(viewed)) + 1
 
 
 def test_ten_ranks_are_named_so_that_a_viewer_sorts_them(tmp_path: Path) -> None:

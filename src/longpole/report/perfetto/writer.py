@@ -34,7 +34,7 @@ _CLEARED, _NEEDS_STATE = 1, 2
 _EVENT_NAMES, _CATEGORIES, _NOTE_NAMES, _NOTE_TEXTS, _IID, _ENTRY_NAME = 2, 1, 3, 29, 1, 2
 # TrackEvent
 _CATEGORY_IID, _ANNOTATION, _TYPE, _NAME_IID, _TRACK, _COUNTER_VALUE, _FLOW, _LAST_FLOW = 3, 4, 9, 10, 11, 30, 47, 48
-_BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
+_BEGIN, _END, _COUNTER = 1, 2, 4
 # DebugAnnotation
 _NOTE_NAME_IID, _NOTE_NAME, _NOTE_INT, _NOTE_TEXT_IID = 1, 10, 4, 17
 # TrackDescriptor, CounterDescriptor
@@ -43,7 +43,7 @@ _EXPLICIT, _NEVER = 3, 2
 _COUNTER_UNIT, _SHARED_AXIS, _TIME_NS = 3, 7, 1
 
 _ON_SEQUENCE: Final = number(_SEQUENCE, 1)
-_KINDS: Final = {kind: number(_TYPE, kind) for kind in (_BEGIN, _END, _INSTANT, _COUNTER)}
+_KINDS: Final = {kind: number(_TYPE, kind) for kind in (_BEGIN, _END, _COUNTER)}
 _WITH_STATE: Final = _ON_SEQUENCE + number(_FLAGS, _NEEDS_STATE)
 
 
@@ -177,10 +177,6 @@ class TraceWriter:
         arrows += fixed64(_LAST_FLOW, arrives) if arrives else b""
         self._event(track, _BEGIN, times_ns[0], said + arrows)
         self._event(track, _END, times_ns[1], b"")
-
-    def add_instant(self, track: int, time_ns: int, name: str, notes: Mapping[str, int | str]) -> None:
-        """Write a mark without a length."""
-        self._event(track, _INSTANT, time_ns, b"".join(self._named(name, notes)))
 
     def add_count(self, track: int, time_ns: int, value: int) -> None:
         """Write what a counter shows from a time on."""

@@ -1,0 +1,105 @@
+"""What stands above the ranks in a viewer's trace: the critical path, and what is wrong with the evidence.
+
+A viewer opens with all groups closed, and of a closed group it shows the group's own row: the path in short, and how
+many findings there are.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from longpole.units import format_count, format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from longpole.records.critical_path import CriticalPath, PathPiece
+    from longpole.report.perfetto.writer import TraceWriter
+    from longpole.timeline.integrity import Finding
+
+    _Row: TypeAlias = tuple[int | None, str]
+
+EVIDENCE: Final = "evidence"
+"""The category of findings about the evidence."""
+_NO_RANK: Final = "in no rank's record"
+
+
+def add_path(writer: TraceWriter, path: CriticalPath, name_of: Callable[[int], str]) -> None:
+    """Write the path: on its own row joined by rank and object, below a row for each thread and stream it visits.
+
+    Rows stand in the order in which the path first comes by, those of a rank together: it is read like a staircase.
+
+    Args:
+        writer: Where to.
+        path: The path.
+        name_of: What a rank is called.
+    """
+    about = f"{path.says} Unit {path.unit}, {format_ns(path.period_ns)}; an arrow wherever the path changes its row."
+    group = writer.add_track("critical path", about=about)
+    _add_in_short(writer, group, path.pieces, name_of)
+    rows = [_row_of(piece) for piece in path.pieces]
+    tracks = {
+        row: writer.add_track(_label(row, name_of), group, order) for order, row in enumerate(_by_first_visit(rows))
+    }
+    for place, piece in enumerate(path.pieces):
+        arrives = place if place and rows[place - 1] != rows[place] else 0
+        leaves = place + 1 if place + 1 < len(rows) and rows[place + 1] != rows[place] else 0
+        times_ns = piece.start_ns, piece.start_ns + piece.dur_ns
+        name = piece.name or piece.reason or piece.object
+        writer.add_span(tracks[rows[place]], times_ns, name, piece.object, _piece_notes(piece), (arrives, leaves))
+
+
+def add_integrity(writer: TraceWriter, findings: Sequence[Finding], times_ns: tuple[int, int]) -> None:
+    """Write each finding as a bar across the run: its row says which one, and the bar what it says.
+
+    Args:
+        writer: Where to.
+        findings: What is wrong with the evidence.
+        times_ns: Start and end of the run.
+    """
+    if not findings:
+        return
+    group = writer.add_track("integrity", about="What is wrong with the evidence, and what that voids.")
+    withdrawing = sum(finding.severity == "void" for finding in findings)
+    says = f"{format_count(len(findings), 'finding')} about the evidence"
+    says += f", figures withdrawn by {withdrawing} of them" if withdrawing else ", no figure withdrawn"
+    writer.add_span(group, times_ns, says, EVIDENCE, {})
+    for order, finding in enumerate(findings):
+        label = finding.code if finding.rank is None else f"{finding.code} · rank {finding.rank}"
+        track = writer.add_track(label, group, order)
+        writer.add_span(track, times_ns, finding.message, EVIDENCE, _finding_notes(finding))
+
+
+def _add_in_short(writer: TraceWriter, group: int, pieces: Sequence[PathPiece], name_of: Callable[[int], str]) -> None:
+    """Write the path once more on one row, pieces that follow each other on a rank for one object as one."""
+    for (rank, charged), joined in groupby(pieces, key=lambda piece: (piece.rank, piece.object)):
+        row = list(joined)
+        times_ns = row[0].start_ns, row[-1].start_ns + row[-1].dur_ns
+        where = _NO_RANK if rank is None else name_of(rank)
+        writer.add_span(group, times_ns, f"{charged} · {where}", charged, {"pieces": len(row)})
+
+
+def _by_first_visit(rows: Sequence[_Row]) -> list[_Row]:
+    ranks = {rank: place for place, rank in enumerate(dict.fromkeys(rank for rank, _ in rows))}
+    return sorted(dict.fromkeys(rows), key=lambda row: ranks[row[0]])
+
+
+def _label(row: _Row, name_of: Callable[[int], str]) -> str:
+    rank, track = row
+    return _NO_RANK if rank is None else f"{name_of(rank)} · {track}" if track else name_of(rank)
+
+
+def _row_of(piece: PathPiece) -> _Row:
+    return (None, "") if piece.rank is None else (piece.rank, piece.track)
+
+
+def _piece_notes(piece: PathPiece) -> dict[str, int | str]:
+    notes: dict[str, int | str] = {"object": piece.object, "grade": piece.grade, "why here": piece.reason}
+    return notes | ({"rank": piece.rank, "track": piece.track} if piece.rank is not None else {})
+
+
+def _finding_notes(finding: Finding) -> dict[str, int | str]:
+    notes: dict[str, int | str] = {"severity": finding.severity, "says": finding.message, "count": finding.count}
+    notes |= {"rank": finding.rank} if finding.rank is not None else {}
+    return notes | ({"voids": " ".join(finding.voids)} if finding.voids else {})
