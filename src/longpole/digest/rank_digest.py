@@ -15,7 +15,7 @@ from longpole.records.program import ProgramRecord
 from longpole.records.tables import ActivityRow, CopyRow, GapRow, KernelRow, ModuleRow, OperatorRow
 from longpole.timeline.integrity import Finding
 
-DIGEST_VERSION: Final = 6
+DIGEST_VERSION: Final = 7
 
 
 class DeviceSpan(msgspec.Struct):

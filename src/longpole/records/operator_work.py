@@ -22,6 +22,7 @@ class OperatorWork(msgspec.Struct, omit_defaults=True):
         flops, moved_bytes: What the calls have to do at least; None where it is not known.
         occupancy_ns: Durations of kernels of a known occupancy, each times it (0 to 1).
         occupied_ns: Durations of the kernels of a known occupancy.
+        at_least: Whether more bytes are moved than these, and nothing tells how many.
         start_ns, event: One of the calls: its start since the file's base, and its number in the file.
     """
 
@@ -38,6 +39,7 @@ class OperatorWork(msgspec.Struct, omit_defaults=True):
     moved_bytes: int | None = None
     occupancy_ns: int = 0
     occupied_ns: int = 0
+    at_least: bool = False
     start_ns: int = 0
     event: int = 0
 

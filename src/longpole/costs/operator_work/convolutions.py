@@ -20,7 +20,7 @@ from longpole.costs.operator_work.work import Work, bytes_of
 
 if TYPE_CHECKING:
     from longpole.costs.operator_work.call import Call
-    from longpole.costs.operator_work.work import Counter
+    from longpole.costs.operator_work.work import Counter, PartneredCounter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +58,15 @@ def result_places(
     )
 
 
-def _forward(form: _Form, call: Call) -> Work | None:
+def _forward(form: _Form, call: Call, gradient: Call | None = None) -> Work | None:
+    """Return the work of a convolution; without strides, by the shape of its result's gradient."""
     source, weight = call.tensor(0), call.tensor(1)
     if source is None or weight is None or len(source.shape) != len(weight.shape) or len(source.shape) <= 2:
         return None
+    if gradient is not None:
+        return _forward_of_result(
+            source, weight, gradient.tensor(0), call.tensor(form.bias) if form.bias >= 0 else None
+        )
     is_transposed = form.is_transposed or (form.transposed >= 0 and call.flag(form.transposed) is True)
     stride, padding = call.sizes(form.stride), call.sizes(form.padding)
     dilation = call.sizes(form.dilation) if form.dilation >= 0 else (1,)
@@ -77,6 +82,16 @@ def _forward(form: _Form, call: Call) -> Work | None:
         places = math.prod(spatial)
     bias = call.tensor(form.bias) if form.bias >= 0 else None
     return _work(2 * source.shape[0] * places * weight.elements, source, bytes_of(source, weight, result, bias))
+
+
+def _forward_of_result(source: Tensor, weight: Tensor, result: Tensor | None, bias: Tensor | None) -> Work | None:
+    """Return the work of a convolution that is not transposed, by its result: `[batch, out, places…]`."""
+    if result is None or result.shape[:2] != (source.shape[0], weight.shape[0]):
+        return None
+    if len(result.shape) != len(source.shape) or source.shape[1] % weight.shape[1]:
+        return None
+    flops = 2 * result.shape[0] * math.prod(result.shape[2:]) * weight.elements
+    return _work(flops, source, bytes_of(source, weight, result, bias))
 
 
 def _transposed_result(
@@ -115,7 +130,27 @@ def _input_gradient(call: Call) -> Work | None:
     if gradient is None or weight is None or len(gradient.shape) <= 2:
         return None
     # How large the input is was not written: FLOPs are known, bytes are not.
-    return _work(2 * gradient.shape[0] * math.prod(gradient.shape[2:]) * weight.elements, gradient, None)
+    return _work(_backward_flops(gradient, weight), gradient, None)
+
+
+def _input_gradient_of(call: Call, around: Call) -> Work | None:
+    """Return the work of the input's gradient alone, within the call that is handed the input too."""
+    gradient, weight, source = call.tensor(1), call.tensor(2), around.tensor(0)
+    if gradient is None or weight is None or source is None or len(gradient.shape) <= 2:
+        return None
+    return _work(_backward_flops(gradient, weight), gradient, bytes_of(gradient, weight, source))
+
+
+def _weight_gradient_of(call: Call, around: Call) -> Work | None:
+    """Return the work of the weight's gradient alone, within the call that is handed the weight too."""
+    gradient, source, weight = call.tensor(1), call.tensor(2), around.tensor(2)
+    if gradient is None or weight is None or source is None or len(gradient.shape) <= 2:
+        return None
+    return _work(_backward_flops(gradient, weight), gradient, bytes_of(gradient, source, weight))
+
+
+def _backward_flops(gradient: Tensor, weight: Tensor) -> int:
+    return 2 * gradient.shape[0] * math.prod(gradient.shape[2:]) * weight.elements
 
 
 def _work(flops: int, source: Tensor, moved_bytes: int | None) -> Work:
@@ -156,4 +191,29 @@ COUNTERS: Final[dict[str, Counter]] = {
     "aten::cudnn_convolution_backward_input": _input_gradient,
     "aten::convolution_backward": _backward,
     "aten::convolution_backward_overrideable": _backward,
+}
+_UNTRANSPOSED: Final = [name for name, form in _FORMS.items() if form.transposed < 0 and not form.is_transposed]
+# Autograd's nodes bear the name of the operator that made them; libraries of their own have nodes of their own.
+_NODES: Final = tuple(
+    f"{library}Backward"
+    for library in (
+        "CudnnConvolution",
+        "MiopenConvolution",
+        "MkldnnConvolution",
+        "Convolution",
+        "ThnnConv2D",
+        "SlowConv2D",
+    )
+)
+NODES_OF: Final[dict[str, tuple[str, ...]]] = dict.fromkeys(_UNTRANSPOSED, _NODES)
+"""Operator -> nodes whose gradient has the shape of its result."""
+AROUND: Final[dict[str, str]] = dict.fromkeys(
+    ("aten::cudnn_convolution_backward_input", "aten::cudnn_convolution_backward_weight"),
+    "aten::cudnn_convolution_backward",
+)
+"""Operator -> the one around it that is handed what this one is not."""
+PARTNERED: Final[dict[str, PartneredCounter]] = {
+    **{name: partial(_forward, _FORMS[name]) for name in _UNTRANSPOSED},
+    "aten::cudnn_convolution_backward_input": _input_gradient_of,
+    "aten::cudnn_convolution_backward_weight": _weight_gradient_of,
 }

@@ -16,7 +16,7 @@ from longpole.costs.operator_work.work import Work, bytes_of, names_of, sum_know
 
 if TYPE_CHECKING:
     from longpole.costs.operator_work.call import Call
-    from longpole.costs.operator_work.work import Counter, Family
+    from longpole.costs.operator_work.work import Counter, Family, PartneredCounter
 
 
 def _move(dtype: str, moved_bytes: int | None, flops: int = 0, family: Family = "move") -> Work:
@@ -48,6 +48,12 @@ def _joined(call: Call) -> Work | None:
         return None
     parts = bytes_of(*lists[0])
     return _move(lists[0][0].dtype if lists[0] else "", None if parts is None else 2 * parts)
+
+
+def _joined_of_result(_call: Call, gradient: Call) -> Work | None:
+    """Return the work of putting tensors together whose shapes were not recorded, by the gradient of the result."""
+    result = gradient.tensor(0)
+    return None if result is None else _move(result.dtype, bytes_of(result, result))
 
 
 def _taken(source_place: int, index_place: int, call: Call) -> Work | None:
@@ -163,6 +169,7 @@ def _pooled_backward(call: Call) -> Work | None:
 _FILLS: Final = names_of(
     "fill_ zero_ uniform_ normal_ bernoulli_ random_ exponential_ log_normal_ cauchy_ fill zeros_like"
 )
+_JOINS: Final = ("cat", "stack", "_cat", "concat")
 _POOLS: Final = names_of("max_pool2d_with_indices max_pool3d_with_indices avg_pool2d avg_pool3d max_pool2d avg_pool1d")
 _RESIZES: Final = names_of(
     "upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_bilinear2d"
@@ -183,7 +190,7 @@ COUNTERS: Final[dict[str, Counter]] = {
         for name in ("clone", "contiguous", "flip", "roll", "_reshape_copy", "_unsafe_view_copy")
     },
     **{f"aten::{name}": _filled for name in _FILLS},
-    **{f"aten::{name}": _joined for name in ("cat", "stack", "_cat", "concat")},
+    **{f"aten::{name}": _joined for name in _JOINS},
     "aten::index_select": partial(_taken, 0, 2),
     "aten::gather": _gathered,
     **{f"aten::{name}": _scattered for name in ("scatter", "scatter_", "scatter_add", "scatter_add_")},
@@ -197,3 +204,9 @@ COUNTERS: Final[dict[str, Counter]] = {
     **{f"aten::{name}": _resized for name in _RESIZES},
     **{f"aten::{name}": _pooled_backward for name in _POOLS_BACK},
 }
+NODES_OF: Final[dict[str, tuple[str, ...]]] = {
+    **{f"aten::{name}": ("CatBackward",) for name in ("cat", "_cat", "concat")},
+    "aten::stack": ("StackBackward",),
+}
+"""Operator -> nodes of autograd whose gradient has the shape of its result."""
+PARTNERED: Final[dict[str, PartneredCounter]] = dict.fromkeys(NODES_OF, _joined_of_result)

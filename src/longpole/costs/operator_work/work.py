@@ -37,6 +37,7 @@ class Work:
             an elementary function is one.
         moved_bytes: What must cross the device's memory interface at least: each input read once and each result
             written once. Caches may lower it, and a kernel that reads twice raises it. None where it cannot be told.
+        at_least: Whether there are more such bytes than these, and nothing tells how many.
     """
 
     family: Family
@@ -44,10 +45,12 @@ class Work:
     dtype: str
     flops: int | None
     moved_bytes: int | None
+    at_least: bool = False
 
 
 if TYPE_CHECKING:
     Counter: TypeAlias = Callable[[Call], Work | None]
+    PartneredCounter: TypeAlias = Callable[[Call, Call], Work | None]
 
 
 def names_of(text: str) -> list[str]:
