@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from longpole.timeline.timeline import Timeline
 
 ROWS_KEPT: Final = 50
+_SHAPE_MAX: Final = 512  # characters: a list of tensors fills more than a line
 _SHAPES_KEPT: Final = 3
 
 
@@ -204,7 +205,7 @@ def _shapes(timeline: Timeline, rows: NDArray[np.intp], device_ns: NDArray[np.in
     sums = np.zeros(len(unique), np.int64)
     np.add.at(sums, inverse.reshape(-1), time_ns)
     best = np.lexsort((-counts, -sums))[:_SHAPES_KEPT].tolist()
-    return [ShapeRow(dims.texts[int(unique[i])], int(counts[i]), int(sums[i])) for i in best]
+    return [ShapeRow(dims.texts[int(unique[i])][:_SHAPE_MAX], int(counts[i]), int(sums[i])) for i in best]
 
 
 def _track_name(timeline: Timeline, row: int | np.intp) -> str:

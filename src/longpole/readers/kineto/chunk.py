@@ -539,14 +539,16 @@ def _fold(value: int) -> int:
 
 
 _TEXT_MAX: Final = 512
+_LIST_MAX: Final = 1 << 16  # lists of tensors have thousands of shapes, which are of use only as a whole
 
 
 def _text(value: Any) -> str:
-    """Return a value as the text to show; None as the empty text."""
+    """Return a value as the text to show, a list as on one line; None as the empty text."""
     if isinstance(value, str):
         return value
     if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")[:_TEXT_MAX]
+        line = msgspec.json.format(value, indent=0) if b"\n" in value else value
+        return line.decode("utf-8", "replace")[:_LIST_MAX]
     return "" if value is None else str(value)[:_TEXT_MAX]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from longpole.readers.kineto.lower import lower
@@ -20,7 +21,10 @@ def operator(name: str, start_us: float, **args: Any) -> dict[str, Any]:
 
 
 def read(path: Path, events: list[dict[str, Any]]) -> Timeline:
-    file = trace_text.write(path, events)
+    return read_file(trace_text.write(path, events))
+
+
+def read_file(file: Path) -> Timeline:
     raw, breaks = read_raw(file, Settings())
     return lower(raw, breaks, str(file), 1, Settings())[0]
 
@@ -46,6 +50,18 @@ def test_numbers_of_autograds_nodes_are_kept_of_operators_with_shapes(tmp_path: 
     timeline = read(tmp_path / "rank0.json", events)
 
     assert [timeline.sequences.at(row) for row in range(7)] == ["7", "0", None, None, None, None, None]
+
+
+def test_shapes_of_long_lists_are_kept_whole_and_on_one_line(tmp_path: Path) -> None:
+    shapes = [[[4096, 4096]] * 200, []]
+    events = [operator("aten::_foreach_add_", 0, **{"Input Dims": shapes})]
+    indented = tmp_path / "rank0.json"
+    indented.write_text(json.dumps({"traceEvents": events}, indent=4))
+
+    timeline = read(tmp_path / "rank1.json", events)
+    same = read_file(indented)
+
+    assert timeline.input_dims.at(0) == same.input_dims.at(0) == json.dumps(shapes)
 
 
 def test_occupancy_is_that_of_the_device_row(tmp_path: Path) -> None:
