@@ -93,8 +93,8 @@ def _gradients(timeline: Timeline) -> dict[int, int]:
     nodes = _nodes(timeline) if operators else {}
     found: dict[int, int] = {}
     host = timeline.host
-    for name, rows in operators.items():
-        rows = rows[~np.isin(rows, timeline.backward)]
+    for name, of_name in operators.items():
+        rows = of_name[~np.isin(of_name, timeline.backward)]
         number = _numbers(timeline, rows)
         order = np.lexsort((rows, number))
         values, first = np.unique(number[order], return_index=True)
