@@ -130,7 +130,7 @@ StatedClaim: TypeAlias = Annotated[
     typer.Option(
         "--claim",
         metavar="WHAT=VALUE",
-        help="A figure that somebody stated: 'mfu=55 %', or 'before:mfu=35 %'; may be repeated.",
+        help="A figure that somebody stated: 'mfu=55 %', before:mfu=…, both:gpus=8; may be repeated.",
     ),
 ]
 OfJob: TypeAlias = Annotated[

@@ -11,9 +11,10 @@ from longpole.advice.journal.check import find_problems
 from longpole.advice.journal.search import search as search_entries
 from longpole.advice.journal.summary import summarise
 from longpole.errors import UsageError
+from longpole.pipeline.journal_claims import check_claims
 from longpole.pipeline.journal_file import hash_record, need_journal, read_journal
 from longpole.pipeline.version import package_version
-from longpole.report.journal import SCHEMA, JournalDocument, claims_of
+from longpole.report.journal import SCHEMA, JournalDocument
 from longpole.settings import Settings
 
 if TYPE_CHECKING:
@@ -103,9 +104,9 @@ def check_journal(path: Path, journal: Journal) -> JournalDocument:
 def _document(
     command: str, path: Path, journal: Journal, entries: list[Entry], summary: list[JobSummary] | UnsetType = UNSET
 ) -> JournalDocument:
-    claims = claims_of(entries)
+    claims, audits = check_claims(entries)
     return JournalDocument(
-        SCHEMA, package_version(), command, str(path), entries, journal.damaged, claims, summary=summary
+        SCHEMA, package_version(), command, str(path), entries, journal.damaged, claims, audits, summary=summary
     )
 
 

@@ -20,6 +20,7 @@ from longpole.advice.journal.entry import (
 )
 from longpole.advice.journal.lines import is_date, problem_of
 from longpole.errors import UsageError
+from longpole.pipeline.journal_claims import check_claims
 from longpole.pipeline.journal_file import append_entry, find_journal
 from longpole.pipeline.journal_records import SIDES, Linked, link_record, read_config
 from longpole.pipeline.journal_verdict import read_verdict
@@ -34,7 +35,7 @@ from longpole.records.journal import (
     Measured,
 )
 from longpole.records.verdict import REASONS, VERDICTS
-from longpole.report.journal import SCHEMA, JournalDocument, claims_of
+from longpole.report.journal import SCHEMA, JournalDocument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,7 +122,7 @@ class NewEntry:
         evidence: What that rests on.
         part: What became of the part that was to shrink.
         side_effects: What else changed.
-        claims: As [before:|after:]WHAT=VALUE.
+        claims: As [before:|after:|both:]WHAT=VALUE.
         reverts: Id of the entry whose change this one takes back.
         notes: Anything else.
         tags: Words to find it by.
@@ -164,7 +165,7 @@ def add(new: NewEntry, named: Path | None = None, start: Path | None = None) -> 
     document, verdict_links = read_verdict(new.evidence.verdict_file, path.parent)
     linked = [*_links(new, path.parent), *verdict_links]
     entry = append_entry(path, lambda journal: _entry(new, document, linked, journal))
-    return JournalDocument(SCHEMA, package_version(), "add", str(path), [entry], [], claims_of([entry]))
+    return JournalDocument(SCHEMA, package_version(), "add", str(path), [entry], [], *check_claims([entry]))
 
 
 def _links(new: NewEntry, folder: Path) -> list[Linked]:
@@ -382,7 +383,7 @@ def _claim(text: str) -> Claim:
     what, equals, stated = text.partition("=")
     side, colon, name = what.partition(":")
     of, what = (side, name) if colon else ("after", what)
-    if not (equals and what.strip() and stated.strip()) or of not in ("before", "after"):
-        msg = f"--claim: expected WHAT=VALUE or before:WHAT=VALUE, such as 'mfu=35 %'; found {text!r}"
+    if not (equals and what.strip() and stated.strip()) or of not in ("before", "after", "both"):
+        msg = f"--claim: expected WHAT=VALUE, before:WHAT=VALUE or both:WHAT=VALUE, such as 'mfu=35 %'; found {text!r}"
         raise UsageError(msg)
     return Claim(what.strip(), stated.strip(), of)

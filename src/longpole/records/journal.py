@@ -107,7 +107,7 @@ class Claim(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         what: What is stated, such as `mfu`.
         stated: The figure as it was stated, rounding included: `35 %`.
-        of: `before` or `after` the change.
+        of: `before` or `after` the change, or `both`.
     """
 
     what: str

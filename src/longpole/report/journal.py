@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from longpole.advice.journal.check import Problem
 from longpole.advice.journal.search import Hit
 from longpole.advice.journal.summary import JobSummary
+from longpole.records.audit import Audit, Verdict
 from longpole.records.journal import DamagedLine, Entry
 from longpole.records.ledger import Unknown
 from longpole.report.document import UnknownEntry
@@ -17,7 +18,30 @@ from longpole.report.pointers import unknown_values
 from longpole.report.schema_of import document_schema
 
 SCHEMA: Final = "longpole.journal/1"
-NOT_CHECKED: Final = Unknown("system model not part of this version: cannot be checked", ["the system model"])
+
+
+class ClaimCheck(msgspec.Struct, frozen=True):
+    """What came of holding a stated figure against the others of its side, and against what the entry measured.
+
+    Attributes:
+        verdict: As of `longpole audit`.
+        says: The verdict in a sentence.
+    """
+
+    verdict: Verdict
+    says: str
+
+
+class ClaimAudit(msgspec.Struct, frozen=True):
+    """All stated figures of a job, each side of an entry a statement.
+
+    Attributes:
+        job: Which job.
+        audit: What `longpole audit` finds in them.
+    """
+
+    job: str
+    audit: Audit
 
 
 class ClaimEntry(msgspec.Struct, frozen=True):
@@ -25,17 +49,17 @@ class ClaimEntry(msgspec.Struct, frozen=True):
 
     Attributes:
         entry: Id of the entry that carries it.
-        of: `before` or `after` its change.
+        of: `before` or `after` its change, or `both`.
         what: What is stated, such as `mfu`.
         stated: As it was stated.
-        check: Whether it can be true.
+        check: Whether it can be true beside what else is stated and measured.
     """
 
     entry: str
     of: str
     what: str
     stated: str
-    check: Unknown
+    check: ClaimCheck | Unknown
 
 
 class JournalDocument(msgspec.Struct):
@@ -49,6 +73,7 @@ class JournalDocument(msgspec.Struct):
         entries: Those that were asked for, in the order of the file; of `search`, the best first.
         damaged: Lines that are no entries, whatever was asked for.
         claims: Stated figures of these entries.
+        audits: Of these figures, by job.
         query: What was searched for.
         hits: How well each entry matches; of `search` only.
         searched: How many entries were searched; of `search` only.
@@ -65,6 +90,7 @@ class JournalDocument(msgspec.Struct):
     entries: list[Entry]
     damaged: list[DamagedLine]
     claims: list[ClaimEntry]
+    audits: list[ClaimAudit] = []
     query: str | UnsetType = UNSET
     hits: list[Hit] | UnsetType = UNSET
     searched: int | UnsetType = UNSET
@@ -77,15 +103,6 @@ class JournalDocument(msgspec.Struct):
         """Collect what is not known, unless a reader brought it along."""
         if not self.unknown:
             self.unknown = unknown_values(self)
-
-
-def claims_of(entries: list[Entry]) -> list[ClaimEntry]:
-    """Return the stated figures of entries; none of them can be checked in this version."""
-    return [
-        ClaimEntry(entry.id, claim.of, claim.what, claim.stated, NOT_CHECKED)
-        for entry in entries
-        for claim in entry.claims
-    ]
 
 
 def journal_schema() -> bytes:

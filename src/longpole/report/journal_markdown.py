@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.advice.journal.summary import gain
 from longpole.records.journal import Expected, Measured
 from longpole.report.escape import escape
-from longpole.report.text.journal_words import shares_in_percent
+from longpole.report.text.journal_words import by_verdict, claim_words, shares_in_percent
 
 if TYPE_CHECKING:
     from longpole.advice.journal.summary import JobSummary
@@ -84,8 +84,8 @@ def _job(summary: JobSummary) -> str:
 
 def _claims(document: JournalDocument) -> str:
     return "".join(
-        f"- stated, not checked: {_text(claim.what)} = {_text(claim.stated)} {claim.of} {_text(claim.entry)}\n"
-        for claim in document.claims
+        f"- stated: {'; '.join(_text(claim_words(claim)) for claim in told)}. {_text(verdict)}\n"
+        for verdict, told in by_verdict(document.claims)
     )
 
 

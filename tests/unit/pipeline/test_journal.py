@@ -17,7 +17,9 @@ from longpole.pipeline.journal import (
     summarise_journal,
 )
 from longpole.records.journal import Measured
+from longpole.records.ledger import Unknown
 from longpole.records.run_record_file import decode_record
+from longpole.report.journal import ClaimCheck
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,17 +45,31 @@ def test_the_example_adds_up_to_83_percent(example: tuple[Path, Journal]) -> Non
     assert [one.why for one in summary.not_counted] == ["reverted"]
 
 
-def test_the_stated_mfu_is_carried_and_not_checked(example: tuple[Path, Journal]) -> None:
+def test_the_stated_mfu_of_one_job_contradicts_what_its_entries_measured(example: tuple[Path, Journal]) -> None:
+    """2200/1200 is 1.83 and 55/35 is 1.57: whatever the model and the devices are, if they stayed the same."""
     document = summarise_journal(*example)
 
     assert [(claim.what, claim.of, claim.stated) for claim in document.claims] == [
         ("mfu", "before", "35 %"),
         ("mfu", "after", "55 %"),
     ]
-    assert {claim.check.unknown for claim in document.claims} == {
-        "system model not part of this version: cannot be checked"
-    }
-    assert {"/claims/0/check", "/claims/1/check"} <= {one.at for one in document.unknown}
+    for claim in document.claims:
+        assert isinstance(claim.check, ClaimCheck)
+        assert claim.check.verdict == "inconsistent"
+        assert "1.83× the throughput a device against 1.57× the MFU" in claim.check.says
+    (audit,) = document.audits
+    assert [one.code for one in audit.audit.across] == ["R5"]
+
+
+def test_one_stated_mfu_alone_is_not_checked(example: tuple[Path, Journal]) -> None:
+    path, journal = example
+
+    document = show_entry(path, journal, journal.entries[0].id)
+
+    (claim,) = document.claims
+    assert isinstance(claim.check, Unknown)
+    assert "too little is stated" in claim.check.unknown
+    assert "/claims/0/check" in {one.at for one in document.unknown}
 
 
 def test_the_records_of_the_example_are_valid_and_carry_its_figures(example: tuple[Path, Journal]) -> None:

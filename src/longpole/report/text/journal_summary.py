@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Final
 from longpole.advice.journal.summary import gain
 from longpole.records.ledger import Unknown
 from longpole.report.escape import escape
-from longpole.report.text.journal_words import NONE, figure, headline, says_verdict, scope_words, shares_in_percent
+from longpole.report.text.journal_words import (
+    NONE,
+    by_verdict,
+    claim_words,
+    figure,
+    headline,
+    says_verdict,
+    scope_words,
+    shares_in_percent,
+)
 from longpole.report.text.layout import columns_of, pad, wrap
 from longpole.units import format_count
 
@@ -124,19 +133,14 @@ def _left_out(summary: JobSummary, style: Style) -> list[str]:
 
 
 def render_claims(claims: list[ClaimEntry], style: Style) -> list[str]:
-    """Return the section on stated figures: what was stated, and that nothing here carries it."""
+    """Return the section on stated figures: what was stated, and whether it can be true."""
     if not claims:
         return []
-    lines = [style.title("STATED, NOT CHECKED", "no record carries these figures")]
-    for why in dict.fromkeys(claim.check.unknown for claim in claims):
-        stated = [
-            f"{escape(claim.what)} = {escape(claim.stated)} {claim.of} {escape(claim.entry)}"
-            for claim in claims
-            if claim.check.unknown == why
-        ]
-        for text in stated:
-            lines += wrap(text, style.width, first="  ", rest="    ")
-        lines += wrap(escape(why), style.width, first="  → ", rest="    ")
+    lines = [style.title("STATED", "by somebody; no record carries these figures")]
+    for verdict, told in by_verdict(claims):
+        for claim in told:
+            lines += wrap(claim_words(claim), style.width, first="  ", rest="    ")
+        lines += wrap(escape(verdict), style.width, first="  → ", rest="    ")
     return lines
 
 

@@ -10,6 +10,7 @@ from msgspec import UnsetType
 from longpole.advice.journal.summary import gain
 from longpole.analyses.sums import round_shares
 from longpole.records.journal import Expected, Measured
+from longpole.records.ledger import Unknown
 from longpole.report.escape import escape
 from longpole.report.text.layout import wrap
 from longpole.units import format_count
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from longpole.advice.journal.summary import Contribution
     from longpole.records.journal import ConfigValue, DamagedLine, Entry
+    from longpole.report.journal import ClaimEntry
     from longpole.report.text.layout import Style
 
 NONE: Final = "–"
@@ -106,3 +108,23 @@ def lines_of_damage(damaged: list[DamagedLine], style: Style) -> list[str]:
     if len(damaged) > _DAMAGED_SHOWN:
         lines.append(f"  and {len(damaged) - _DAMAGED_SHOWN} more; `longpole journal check` names them all")
     return lines
+
+
+def by_verdict(claims: list[ClaimEntry]) -> list[tuple[str, list[ClaimEntry]]]:
+    """Return what came of stated figures, each with those that it is said of."""
+    found: dict[str, list[ClaimEntry]] = {}
+    for claim in claims:
+        found.setdefault(_verdict_of(claim), []).append(claim)
+    return list(found.items())
+
+
+def _verdict_of(claim: ClaimEntry) -> str:
+    if isinstance(claim.check, Unknown):
+        return f"not checked: {claim.check.unknown}"
+    return f"{claim.check.verdict.replace('_', ' ')}: {claim.check.says}"
+
+
+def claim_words(claim: ClaimEntry) -> str:
+    """Write a stated figure, when it holds and which entry carries it; escaped."""
+    side = "before and after" if claim.of == "both" else claim.of
+    return f"{escape(claim.what)} = {escape(claim.stated)} {side} {escape(claim.entry)}"
