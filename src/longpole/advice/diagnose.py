@@ -61,13 +61,8 @@ def _priced(scene: Scene, suspects: list[Suspect]) -> list[tuple[Suspect, Price]
         mine = [suspect for suspect in suspects if suspect.tier == tier]
         priced = [(suspect, price(scene, suspect, given if tier else ())) for suspect in mine]
         kept += [pair for pair in priced if pair[0].always or pair[1].share >= least]
-    return [pair for pair in kept if not _yields(pair, kept)]
-
-
-def _yields(pair: tuple[Suspect, Price], kept: list[tuple[Suspect, Price]]) -> bool:
-    """Tell whether a surer explanation of the same time was kept."""
-    mine, own = pair
-    return any(other.cause in mine.yields_to and cost.weight_ns >= own.weight_ns for other, cost in kept)
+    surer = any(suspect.once_ns is None and not (suspect.always or suspect.hypothesis) for suspect, _ in kept)
+    return [pair for pair in kept if not (surer and pair[0].hypothesis)]
 
 
 def _without_doubles(priced: list[tuple[Suspect, Price]]) -> list[tuple[Suspect, Price]]:

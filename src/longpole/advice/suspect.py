@@ -38,7 +38,7 @@ class Suspect:
             charged to what is waited for, never to the call that waits. 0 for what is waited for, 1 for the allocator,
             whose calls wait too, 2 for calls that only wait, 3 for launches.
         holds_host: It is time of a host thread, which calls that wait and launches do not answer for.
-        yields_to: Causes that explain the same time on surer grounds: where one of them costs as much, this one goes.
+        hypothesis: Its evidence fits other explanations as well: it goes where steady units pay for any other cause.
         always: It is said whatever it costs: about memory, or the record.
     """
 
@@ -57,7 +57,7 @@ class Suspect:
     what_if: Sequence[str] = ()
     tier: int = 0
     holds_host: bool = False
-    yields_to: Sequence[str] = ()
+    hypothesis: bool = False
     always: bool = False
 
 

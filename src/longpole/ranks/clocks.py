@@ -19,7 +19,7 @@ from longpole.ranks.matching import Why
 from longpole.vocabulary.objects import COLLECTIVE_KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -43,7 +43,8 @@ WAITS_FOR_ALL: Final = (
 """Kinds that no member can finish before every member has begun; a broadcast's root, a sender can (DESIGN 3.8)."""
 
 # A member of these is done when its own bytes are there, before or after the others.
-_EXCHANGES: Final = ("all_to_all", "dispatch", "combine")
+_PAIRS: Final = ("send_recv",)
+_EXCHANGES: Final = ("all_to_all", "dispatch", "combine", *_PAIRS)
 
 _NORMAL: Final = 1.4826  # median absolute deviation -> standard deviation, of a normal distribution
 _MEDIAN: Final = 1.2533  # standard error of a median over that of a mean, of a normal distribution
@@ -146,20 +147,21 @@ def _moved(clock: Clock, by_ns: int) -> Clock:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """A clock by matched ends, in addition to base times; `n` ends measured it."""
+    """A clock by matched ends, in addition to base times; `n` ends measured it, of sends and receives `by_pairs`."""
 
     correction_ns: int
     drift: float
     reference_ns: int
     uncertainty_ns: int
     n: int
+    by_pairs: bool = False
 
 
 def _without_base(rank: int, measured: _Measured | None, reference: int) -> Clock:
     """Go by matched ends alone; the reference's own clock is the run's."""
     if rank == reference:
         return Clock(rank, 0, uncertainty_ns=0, method="matched_ends")
-    if measured is None or measured.n < _ALONE_MIN:
+    if measured is None or measured.n < _ALONE_MIN or measured.by_pairs:
         return Clock(rank, 0)
     return _by_ends(rank, 0, measured)
 
@@ -179,7 +181,7 @@ def _with_base(
     one_host = bool(times[rank].host) and times[rank].host == times[reference].host
     drifted_ns = int(abs(measured.drift) * (times[rank].end_ns - times[rank].start_ns))
     departure_ns = abs(measured.correction_ns) + drifted_ns
-    if one_host:
+    if one_host or measured.by_pairs:
         return Clock(rank, shift[rank], uncertainty_ns=max(departure_ns, measured.uncertainty_ns), method="base_time")
     if departure_ns <= measured.uncertainty_ns or measured.n < _ALONE_MIN:
         uncertainty_ns = max(measured.uncertainty_ns, departure_ns if measured.n < _ALONE_MIN else 0)
@@ -220,8 +222,29 @@ def _measure(
     reference: int,
     settings: Settings,
 ) -> dict[int, _Measured]:
-    """Measure the ranks' clocks by the ends of the collectives that they share, directly or through other ranks."""
-    members = _usable_members(matched, instances)
+    """Measure the ranks' clocks by the ends of the collectives that they share, directly or through other ranks.
+
+    Ranks that share none, such as the stages of a bare pipeline, are measured by their sends and receives: how well
+    base times explain those is how far they can be trusted, but as a buffered send ends on its own, no clock is set
+    by them.
+    """
+    by_all = _by_members(
+        _usable_members(matched, instances, WAITS_FOR_ALL), matched, instances, shift, reference, settings
+    )
+    both = (*WAITS_FOR_ALL, *_PAIRS)
+    by_both = _by_members(_usable_members(matched, instances, both), matched, instances, shift, reference, settings)
+    return {**{rank: replace(one, by_pairs=True) for rank, one in by_both.items()}, **by_all}
+
+
+def _by_members(
+    members: NDArray[np.int64],
+    matched: Matched,
+    instances: Mapping[int, Instances],
+    shift: Mapping[int, int],
+    reference: int,
+    settings: Settings,
+) -> dict[int, _Measured]:
+    """Measure the ranks' clocks by the ends of some members."""
     if len(members) == 0:
         return {}
     operation = matched.operation_of_member()[members]
@@ -252,13 +275,13 @@ def _measure(
     return result
 
 
-def _usable_members(matched: Matched, instances: Mapping[int, Instances]) -> NDArray[np.int64]:
-    """Return the members of collectives on devices of kinds that wait for all.
+def _usable_members(matched: Matched, instances: Mapping[int, Instances], kinds: Sequence[str]) -> NDArray[np.int64]:
+    """Return the members of operations on devices of some kinds.
 
     Those that are there end together whether or not all others have a trace, as long as it is certain that they are
     of one group. A host's threads end when the scheduler lets them, so a backend's spans are left out.
     """
-    waiting = np.isin(matched.kind, [COLLECTIVE_KINDS.index(name) for name in WAITS_FOR_ALL])
+    waiting = np.isin(matched.kind, [COLLECTIVE_KINDS.index(name) for name in kinds])
     certain = (matched.why == int(Why.NO_TRACE)) & (matched.group_of >= 0)
     good = waiting & ((matched.why == int(Why.COMPLETE)) | certain) & (np.diff(matched.first) > 1)
     on_device = matched.column(instances, "on_device") > 0

@@ -93,17 +93,29 @@ def _receiver_transfers(members: Members, operations: NDArray[np.int64], receive
     return out[operations]
 
 
+def _sent_ns(members: Members, sender: NDArray[np.int64], operations: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return when the sender of each operation began; when its first member did where the sender is not there."""
+    matched, split = members.across.matched, members.across.split
+    sent_ns = split.start_ns[matched.first[:-1]]
+    operation = matched.operation_of_member()
+    of_operation = np.full(len(matched), -1, np.int64)
+    of_operation[operations] = sender
+    mine = matched.rank == of_operation[operation]
+    sent_ns[operation[mine]] = split.start_ns[mine]
+    return sent_ns[operations]
+
+
 def pipeline_entry(members: Members, digests: Sequence[RankDigest]) -> PipelineEntry | None:
     """Read a pipeline off the sends: stages, micro-batches, bubble and imbalance; None where there is none.
 
-    The first send between two ranks in a unit goes down the pipeline, for forward comes before backward.
+    The first send between two ranks in a unit goes down the pipeline, for forward comes before backward. A receive may
+    be posted long before there is anything to send.
     """
     sender, receiver, operations = _pairs(members)
     if len(operations) == 0:
         return None
-    matched, split = members.across.matched, members.across.split
-    k_first = matched.first[:-1][operations]
-    start_ns = split.start_ns[k_first]
+    matched = members.across.matched
+    start_ns = _sent_ns(members, sender, operations)
     unit_of = np.full(len(matched), -1, np.int64)
     unit_of[members.operation] = members.unit
     unit = unit_of[operations]

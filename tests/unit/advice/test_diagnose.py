@@ -83,13 +83,13 @@ def test_one_finding_a_cause_and_set_of_ranks(scene: Scene, diagnosed: Any) -> N
     assert _lines(found) == [("gc", 200), ("gc", 50)]
 
 
-def test_a_guess_yields_to_a_surer_cause_of_as_much(scene: Scene, diagnosed: Any) -> None:
-    guess = _suspect(scene, "protocol", 100, yields_to=("slow_link",))
+def test_a_hypothesis_goes_where_steady_units_pay_for_anything_else(scene: Scene, diagnosed: Any) -> None:
+    guess = _suspect(scene, "protocol", 100, hypothesis=True)
+    once = Suspect(cause="cold_start", ranks=[0], says="{cost}", evidence=[], once_ns=3000 * US)
 
-    assert _lines(diagnosed(scene, guess, _suspect(scene, "slow_link", 150))) == [("slow_link", 150)]
-    both = _lines(diagnosed(scene, guess, _suspect(scene, "slow_link", 60)))
-    assert both == [("protocol", 100), ("slow_link", 60)]
-    assert _lines(diagnosed(scene, guess, _suspect(scene, "gc", 150))) == [("gc", 150), ("protocol", 100)]
+    assert _lines(diagnosed(scene, guess)) == [("protocol", 100)]
+    assert _lines(diagnosed(scene, guess, _suspect(scene, "slow_link", 60))) == [("slow_link", 60)]
+    assert [cause for cause, _ in _lines(diagnosed(scene, guess, once))] == ["cold_start", "protocol"]
 
 
 def test_a_call_that_waits_is_priced_without_what_it_waits_for(scene: Scene, diagnosed: Any) -> None:

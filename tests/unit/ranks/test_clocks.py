@@ -175,7 +175,32 @@ def test_ends_that_scatter_say_nothing() -> None:
     assert clocks[1].uncertainty_ns is None
 
 
-@pytest.mark.parametrize("kind", ["broadcast", "send_recv", "reduce", "gather", "scatter"])
+def test_sends_and_receives_say_how_good_base_times_are_and_never_set_a_clock() -> None:
+    """The stages of a bare pipeline share nothing else; a buffered send ends on its own, by any distance."""
+    tables = {0: _rank(0, kind="send_recv"), 1: moved(_rank(3, kind="send_recv"), 40_000)}
+
+    clock = _estimate(tables, times_of(tables))[1]
+
+    assert (clock.method, clock.correction_ns) == ("base_time", 0)
+    assert 40_000 <= (clock.uncertainty_ns or 0) < 80_000
+    assert _estimate(tables, times_of(tables, base_ns=None))[1].method == "none"
+
+
+def test_what_waits_for_all_measures_before_sends_and_receives_do() -> None:
+    def mixed(shift: int) -> Instances:
+        ends = [100 * (i + 1) + NOISE_US[(i + shift) % len(NOISE_US)] for i in range(24)]
+        late = 40 if shift else 0
+        pairs = (Op(end - 20 + late, end + late, "send_recv", sequence=i) for i, end in enumerate(ends))
+        return table(
+            *pairs, *(Op(end + 40, end + 60, "all_reduce", sequence=i) for i, end in enumerate(ends)), groups=world(2)
+        )
+
+    tables = {0: mixed(0), 1: mixed(3)}
+
+    assert 0 < (_estimate(tables, times_of(tables))[1].uncertainty_ns or 0) < 10_000
+
+
+@pytest.mark.parametrize("kind", ["broadcast", "reduce", "gather", "scatter"])
 def test_kinds_that_do_not_wait_for_all_say_nothing(kind: str) -> None:
     tables = {0: _rank(0, kind=kind), 1: moved(_rank(3, kind=kind), 40_000)}
 

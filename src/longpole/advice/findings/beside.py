@@ -94,9 +94,9 @@ def _contention(scene: Scene) -> list[Suspect]:
 
 
 def _kernels(view: RankView) -> _Beside | None:
-    """Compare kernels beside collectives with those of the same name alone on the same stream.
+    """Compare kernels beside collectives with those of the same name, stage and stream that run alone.
 
-    On a stream of its own, a kernel of the same name may do other work.
+    On a stream of its own, a kernel of the same name may do other work; backward does about twice what forward does.
     """
     spans = view.graph.spans
     start_ns, end_ns = view.device_start_ns, view.device_end_ns
@@ -108,9 +108,10 @@ def _kernels(view: RankView) -> _Beside | None:
     covered_ns = covered_before(moving, end_ns[mine]) - covered_before(moving, start_ns[mine])
     beside, alone = covered_ns >= _BESIDE * dur_ns, covered_ns == 0
     disturbed = reference = 0.0
-    name, lane = spans.name[mine], spans.lane[mine]
-    for code, stream in sorted({*zip(name[beside].tolist(), lane[beside].tolist(), strict=True)}):
-        same = (name == code) & (lane == stream)
+    _, kind = np.unique(np.stack([spans.name, spans.lane, spans.stage])[:, mine], axis=1, return_inverse=True)
+    kind = kind.reshape(-1)
+    for one in np.unique(kind[beside]).tolist():
+        same = kind == one
         own = dur_ns[same & alone]
         if len(own) < _ALONE_MIN:
             continue
@@ -218,7 +219,8 @@ def _held(scene: Scene, view: RankView) -> tuple[NDArray[np.intp], Ints]:
     stream = kind == EdgeKind.STREAM
     behind = stream & _behind_peer(scene, view, np.where(stream, src_row, 0), np.where(stream, dst_row, 0))
     target, source = np.where(inferred, dst_row, 0), np.where(inferred, src_row, 0)
-    chosen = (crossing & ~_asked_to_wait(view, target)) | (inferred & _needs_none(view, source, target)) | behind
+    needless = inferred & _needs_none(view, source, target) & ~_made_to_wait(view, target)
+    chosen = (crossing & ~_asked_to_wait(view, target)) | needless | behind
     rows = dst_row[chosen]
     launch = np.where(spans.launch[rows] >= 0, rank.host.start_ns[np.maximum(spans.launch[rows], 0)], 0)
     before = view.device_start_ns[src_row[chosen]]
@@ -243,6 +245,22 @@ def _needs_none(view: RankView, before: Ints, row: Ints) -> NDArray[np.bool_]:
     # What starts long after it was held up by something else.
     next_to = view.device_start_ns[row] - view.device_end_ns[before] < _NEXT_NS
     return np.asarray(reduces[before] & working[row] & next_to)
+
+
+def _made_to_wait(view: RankView, row: Ints) -> NDArray[np.bool_]:
+    """Tell which kernels a wait was asked for right before their launch, with no other launch in between.
+
+    Behind the end of backward the program itself lets the next micro-batch wait for its gradients: that is no queue's
+    order. A wait that another launch follows is that one's, as that of a collective for the kernels before it.
+    """
+    spans, host = view.graph.spans, view.graph.host
+    waits_ns = np.sort(host.start_ns[view.rows(view.call == "stream_wait", track=-1)])
+    launches_ns = np.sort(host.start_ns[np.unique(spans.launch[spans.launch >= 0])])
+    linked = (spans.launch[row] >= 0) & spans.compute[row]
+    launch_ns = host.start_ns[np.maximum(spans.launch[row], 0)]
+    at = np.searchsorted(launches_ns, launch_ns)
+    before_ns = np.where(at > 0, launches_ns[np.maximum(at - 1, 0)], -_LONG_NS) if len(launches_ns) else launch_ns
+    return np.asarray(linked & (np.searchsorted(waits_ns, launch_ns) > np.searchsorted(waits_ns, before_ns)))
 
 
 def _asked_to_wait(view: RankView, row: Ints) -> NDArray[np.bool_]:

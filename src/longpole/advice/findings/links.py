@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from longpole.advice.scene import Scene
 
 _LOW_LATENCY: Final = ("LL", "LL128")
-_SURER: Final = ("extra_collective", "exposed_last_bucket", "late_issue", "queue_order", "slow_link", "contention")
 _SHOWN_MIN: Final = 0.5  # of the transfers: a protocol matters where they show
+_STAKE_MIN: Final = 0.2  # our choice, of the period: NCCL 2.19 and later name every kernel so
+_FAST_GB_PER_S: Final = 25.0  # 16 lanes of PCIe 4 less its overhead: slower links explain slower rates by themselves
 _FLOOR_GB_PER_S: Final = 1.0  # our choice: below what any fabric between devices is sold with
 _LARGE_BYTES: Final = 1 << 20
 
@@ -78,14 +79,15 @@ def _link(
     )
 
 
-def _bus_rate(scene: Scene, part: Operations) -> float:
-    """Return bus bandwidth in GB/s over operations of at least 1 MiB, 0 where it is not known."""
-    good = (part.size_bytes >= _LARGE_BYTES) & (part.transfer_ns > 0) & (part.split > 0)
+def _bus_rate(scene: Scene, part: Operations, *, split_only: bool = True) -> float:
+    """Return bus bandwidth in GB/s over operations of at least 1 MiB, 0 where it is not known or nothing moves."""
+    good = (part.size_bytes >= _LARGE_BYTES) & (part.transfer_ns > 0) & ((part.split > 0) | (not split_only))
     if not good.any() or scene.across is None:
         return 0.0
     n = int(scene.across.matched.expected[int(part.operation[0])])
     factor = bus_factor(part.kind_name, n if n > 0 else None)
-    return (factor or 1.0) * float(part.size_bytes[good].sum()) / float(part.transfer_ns[good].sum())
+    rate = float(part.size_bytes[good].sum()) / float(part.transfer_ns[good].sum())
+    return rate if factor is None else factor * rate
 
 
 def _slow_groups(scene: Scene, operations: Operations) -> list[Suspect]:
@@ -114,8 +116,9 @@ def _slow_groups(scene: Scene, operations: Operations) -> list[Suspect]:
 def _protocol(scene: Scene, operations: Operations) -> list[Suspect]:
     """Suspect large operations whose kernels' names claim a protocol made for small ones.
 
-    A name alone proves nothing (NCCL names the entry kernel): so they must show throughout, and no name of the run may
-    claim another protocol for operations as large.
+    A name alone proves nothing (NCCL names the entry kernel): so they must show throughout, for a good part of the
+    period, no name of the run may claim another protocol for operations as large, and the rate must be one that only
+    fast links reach.
     """
     protocols = _protocols(scene, operations)
     large = operations.size_bytes > scene.settings.low_latency_max_bytes
@@ -125,7 +128,10 @@ def _protocol(scene: Scene, operations: Operations) -> list[Suspect]:
     if len(part) == 0 or bool((large & simple).any()):
         return []
     shown, all_ns = int(part.exposed_ns.sum()), int(part.transfer_ns.sum())
-    if shown < _SHOWN_MIN * all_ns or shown // part.n_units < scene.settings.finding_min_share * scene.period_ns:
+    groups = part.by_kind_and_group()
+    stake_ns = max(int(one.exposed_ns.sum()) // one.n_units for one in groups)
+    rate = max(_bus_rate(scene, one, split_only=False) for one in groups)
+    if shown < _SHOWN_MIN * all_ns or stake_ns < _STAKE_MIN * scene.period_ns or rate < _FAST_GB_PER_S:
         return []
     new_ns = np.rint(part.transfer_ns / scene.settings.low_latency_loss).astype(np.int64)
     size = int(np.median(part.size_bytes))
@@ -144,14 +150,7 @@ def _protocol(scene: Scene, operations: Operations) -> list[Suspect]:
             ledger_ns=shown // part.n_units // 2,
             what_if=[f"--set kind:{part.kind_name}={1 / scene.settings.low_latency_loss:g}x"],
             grade="inferred",
-            yields_to=(
-                "extra_collective",
-                "exposed_last_bucket",
-                "late_issue",
-                "queue_order",
-                "slow_link",
-                "contention",
-            ),
+            hypothesis=True,
         )
     ]
 

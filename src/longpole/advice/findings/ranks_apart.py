@@ -15,7 +15,7 @@ from longpole.units import format_ns
 from longpole.whatif.change import Equalise
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -138,40 +138,71 @@ def _apart(scene: Scene, found: _Computing) -> list[Suspect]:
 def _at_others_pace(scene: Scene, ranks: list[int], share: float = 1.0) -> Removal:
     """Return the change by which some ranks' kernels take no longer than the others' of the same name.
 
+    Kernel by kernel the pace is that of the whole run, unit by unit that of the unit: a clock that drops half way is
+    given back where it dropped.
+
     Args:
         scene: The run.
         ranks: The slow ones.
         share: What is left of all that they compute, at most: a stage with more kernels is evened out as a whole.
     """
-    usual: dict[str, list[float]] = {}
-    for view in scene.views:
-        if view.rank not in ranks:
-            for name, mean_ns in _means(view).items():
-                usual.setdefault(name, []).append(mean_ns)
+    others = [view for view in scene.views if view.rank not in ranks]
+    usual, in_units = _median_pace(others, by_unit=False), _median_pace(others, by_unit=True)
     lengths: dict[int, tuple[Ints, Ints]] = {}
     for view in scene.views:
         if view.rank not in ranks:
             continue
-        spans, own = view.graph.spans, _means(view)
-        factor = np.ones(len(view.graph.names))
-        for code, name in enumerate(view.graph.names):
-            if name in own and name in usual:
-                factor[code] = min(float(np.median(usual[name])) / max(own[name], 1.0), 1.0)
+        spans = view.graph.spans
         rows = np.flatnonzero(spans.compute).astype(np.int64)
-        dur_ns = (view.device_end_ns - view.device_start_ns)[rows]
-        new_ns = dur_ns * factor[spans.name[rows]]
+        dur_ns = (view.device_end_ns - view.device_start_ns)[rows].astype(np.float64)
+        factor, pace_ns = _pace_of_kernels(view, rows, usual, in_units)
+        new_ns, wanted_ns = dur_ns * factor, np.where(pace_ns > 0, pace_ns, dur_ns)
+        for u in np.unique(spans.unit[rows]).tolist():
+            mine = spans.unit[rows] == u
+            again = float(wanted_ns[mine].sum()) / max(float(new_ns[mine].sum()), 1.0)
+            new_ns[mine] = np.minimum(new_ns[mine] * again, dur_ns[mine])
         new_ns *= min(1.0, share * float(dur_ns.sum()) / max(float(new_ns.sum()), 1.0))
         lengths[view.place] = rows, np.rint(new_ns).astype(np.int64)
     return span_lengths(lengths)
 
 
-def _means(view: RankView) -> dict[str, float]:
-    """Return the mean length of each kernel's spans, in ns."""
-    spans = view.graph.spans
+def _pace_of_kernels(
+    view: RankView, rows: Ints, usual: Mapping[tuple[str, str], float], in_units: Mapping[tuple[str, str], float]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return by what each device row would get shorter at the others' pace, and that pace in its unit, 0 for none."""
+    graph, own = view.graph, _paces(view, by_unit=False)
+    keys, which = np.unique(np.stack([graph.spans.name, graph.spans.unit])[:, rows], axis=1, return_inverse=True)
+    factor, pace_ns = np.ones(keys.shape[1]), np.zeros(keys.shape[1])
+    for at, (code, u) in enumerate(keys.T.tolist()):
+        name = graph.names[code]
+        pace = usual.get((name, ""))
+        if pace is not None:
+            factor[at] = min(pace / max(own[name, ""], 1.0), 1.0)
+            pace_ns[at] = in_units.get((name, graph.units[u] if u >= 0 else ""), pace)
+    return factor[which.reshape(-1)], pace_ns[which.reshape(-1)]
+
+
+def _median_pace(views: Sequence[RankView], *, by_unit: bool) -> dict[tuple[str, str], float]:
+    """Return the ranks' median of the mean length of each kernel, in ns; `by_unit` in each unit, else in all."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for view in views:
+        for key, mean_ns in _paces(view, by_unit=by_unit).items():
+            found.setdefault(key, []).append(mean_ns)
+    return {key: float(np.median(means)) for key, means in found.items()}
+
+
+def _paces(view: RankView, *, by_unit: bool) -> dict[tuple[str, str], float]:
+    """Return the mean length of each kernel's spans in ns: (kernel, unit) -> mean, the unit empty for all of them."""
+    spans, graph = view.graph.spans, view.graph
     rows = np.flatnonzero(spans.compute)
-    names, count = spans.name[rows], np.bincount(spans.name[rows], minlength=len(view.graph.names))
-    total = np.bincount(names, (view.device_end_ns - view.device_start_ns)[rows], len(view.graph.names))
-    return {view.graph.names[code]: float(total[code] / count[code]) for code in np.flatnonzero(count).tolist()}
+    unit = spans.unit[rows] if by_unit else np.full(len(rows), -1)
+    keys, which = np.unique(np.stack([spans.name[rows], unit]), axis=1, return_inverse=True)
+    dur_ns = (view.device_end_ns - view.device_start_ns)[rows]
+    means = np.bincount(which.reshape(-1), dur_ns) / np.maximum(np.bincount(which.reshape(-1)), 1)
+    return {
+        (graph.names[code], graph.units[u] if u >= 0 else ""): mean
+        for code, u, mean in zip(*keys.tolist(), means.tolist(), strict=True)
+    }
 
 
 def _uneven(
