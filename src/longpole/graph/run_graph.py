@@ -10,16 +10,19 @@ Where a collective could not be split into waiting and moving, each rank keeps i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
 from longpole.graph.edges import Edges
-from longpole.graph.kinds import EdgeKind
+from longpole.graph.kinds import EdgeKind, PointKind
+from longpole.graph.plan import SweepPlan, plan_sweep
 from longpole.graph.sweep import NEVER_NS, sort_edges, topological_order
+from longpole.graph.walk import Incoming, incoming_edges
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -45,9 +48,12 @@ class Meeting(NamedTuple):
     how: NDArray[np.uint8]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunGraph:
     """The graph of a run.
+
+    What replays have in common, whatever the lengths of its edges are, is worked out when it is first asked for, and
+    kept.
 
     Attributes:
         ranks: The ranks' graphs, ascending.
@@ -81,6 +87,68 @@ class RunGraph:
     def n_points(self) -> int:
         """Return the number of points."""
         return len(self.time_ns)
+
+    @cached_property
+    def plan(self) -> SweepPlan:
+        """How to sweep its edges; points at which the first unit begins may be given floors."""
+        held = self.floor_ns != NEVER_NS
+        held[self.beginnings] = True
+        return plan_sweep(self.n_points, self.edges.src, self.edges.dst, held)
+
+    @cached_property
+    def incoming(self) -> Incoming:
+        """The edges into each point."""
+        return incoming_edges(self.n_points, self.edges)
+
+    @cached_property
+    def beginnings(self) -> Places:
+        """Points at which the first unit begins on the ranks: `[N]` int32."""
+        found = [np.empty(0, np.int64)]
+        for place, rank in enumerate(self.ranks if self.units else ()):
+            begin_ns = int(rank.unit_start_ns[rank.units.index(self.units[0])])
+            marks = (rank.point_kind == PointKind.MARK) & (rank.lane == rank.main_track) & (rank.time_ns == begin_ns)
+            found.append(np.flatnonzero(marks) + int(self.base[place]))
+        return np.concatenate(found).astype(np.int32)
+
+    @cached_property
+    def _by_rank(self) -> tuple[Places, Ints]:
+        """Edges ordered by the rank that they end in and by kind, and where each rank's of a kind begin."""
+        n_ranks, n_kinds = len(self.ranks), len(EdgeKind)
+        rank_of = np.full(self.n_points, n_ranks, np.int32)  # arrivals and completions stand behind all ranks
+        rank_of[: int(self.base[-1])] = np.repeat(np.arange(n_ranks, dtype=np.int32), np.diff(self.base))
+        key = rank_of[self.edges.dst] * np.int32(n_kinds) + self.edges.kind
+        if (n_ranks + 1) * n_kinds < 1 << 15:
+            key = key.astype(np.int16)  # sorted by its digits, several times faster
+        order = np.argsort(key, kind="stable").astype(np.int32)
+        return order, np.searchsorted(key[order], np.arange((n_ranks + 1) * n_kinds + 1)).astype(np.int64)
+
+    def edges_of(self, place: int, kinds: Collection[EdgeKind]) -> NDArray[np.intp]:
+        """Return the edges of some kinds that end in a rank's points, ascending.
+
+        Args:
+            place: Place of the rank.
+            kinds: Members of EdgeKind.
+        """
+        order, first = self._by_rank
+        at = [place * len(EdgeKind) + kind for kind in kinds]
+        parts = [order[first[k] : first[k + 1]] for k in at]
+        found = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
+        return found.astype(np.intp)
+
+    @cached_property
+    def leads_to_completion(self) -> NDArray[np.bool_]:
+        """Points from which a way leads to the end of a unit: `[P]` bool."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import breadth_first_order
+
+        n = self.n_points
+        # Walked backwards, from one point behind all completions.
+        src = np.concatenate([self.edges.dst, np.full(len(self.completion), n, np.int32)])
+        dst = np.concatenate([self.edges.src, self.completion])
+        backward = coo_array((np.ones(len(src), np.int8), (src, dst)), shape=(n + 1, n + 1)).tocsr()
+        leads = np.zeros(n + 1, np.bool_)
+        leads[breadth_first_order(backward, n, return_predecessors=False)] = True
+        return leads[:-1]
 
     def rank_place(self, point: int) -> int:
         """Return the place of the rank that a point belongs to, -1 for arrivals and completions of the run."""

@@ -127,17 +127,18 @@ def sweep(n: int, src: Places, dst: Places, weight_ns: Ints, floor_ns: Ints, ord
         msg = f"{n} points need as many floors, found {len(floor_ns)}"
         raise InvariantError(msg)
     if n <= _PLAIN_MAX_POINTS:
-        return _one_by_one(src, dst, weight_ns, floor_ns)
+        return one_by_one(src, dst, weight_ns, floor_ns)
     single = (np.bincount(dst, minlength=n) == 1) & (floor_ns == NEVER_NS)
     root, way_ns = roots_of(n, dst, src, weight_ns, single)
     rest = np.flatnonzero(~single[dst])
-    times_ns = _one_by_one(root[src[rest]], dst[rest], weight_ns[rest] + way_ns[src[rest]], floor_ns)
+    times_ns = one_by_one(root[src[rest]], dst[rest], weight_ns[rest] + way_ns[src[rest]], floor_ns)
     behind = np.flatnonzero(single)
     times_ns[behind] = times_ns[root[behind]] + way_ns[behind]
     return times_ns
 
 
-def _one_by_one(src: Places, dst: Places, weight_ns: Ints, floor_ns: Ints) -> Ints:
+def one_by_one(src: Places, dst: Places, weight_ns: Ints, floor_ns: Ints) -> Ints:
+    """Sweep edges in the order given, with a plain loop; arguments as for `sweep`."""
     times = array("q", floor_ns.astype(np.int64).tobytes())  # 8 bytes a point; a list takes 40, and is no faster
     for low in range(0, len(src), _CHUNK_EDGES):
         some = slice(low, low + _CHUNK_EDGES)

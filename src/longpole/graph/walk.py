@@ -5,12 +5,13 @@ The same choice serves the observed path, on recorded times, and the replayed on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from longpole.graph.kinds import GRADE_OF_KIND
+from longpole.graph.kinds import GRADE_OF_KIND, GRADES
+from longpole.graph.sweep import NEVER_NS
 from longpole.timeline.groups import opens
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from longpole.graph.edges import Edges
 
     Ints: TypeAlias = NDArray[np.int64]
+    Places: TypeAlias = NDArray[np.int32]
+    Flags: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,59 @@ class Steps:
     end_ns: Ints
 
 
-def last_arrivals(n_points: int, edges: Edges, time_ns: Ints) -> Ints:
-    """Return, for each point, the edge that arrives last: `[P]` int64, -1 where there is none.
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """The edges into each point: what choosing between them needs, whatever their lengths and times are.
+
+    Attributes:
+        only: `[P]` int32: the edge into each point that has one, -1 for other points.
+        point: `[S]` int32: points with several edges in.
+        first: `[S]` int64: where each one's edges begin in the next two.
+        edge: `[N]` int32: edges into those points; of equal arrivals the later one is taken.
+        source: `[N]` int32: their sources.
+    """
+
+    only: Places
+    point: Places
+    first: Ints
+    edge: Places
+    source: Places
+
+
+def incoming_edges(n_points: int, edges: Edges) -> Incoming:
+    """Sort edges by the point that they lead to.
+
+    Args:
+        n_points: Number of points.
+        edges: Only their ends and kinds count.
+    """
+    alone = np.bincount(edges.dst, minlength=n_points) == 1
+    only = np.full(n_points, -1, np.int32)
+    single = alone[edges.dst]
+    rows = np.flatnonzero(single).astype(np.int32)
+    only[edges.dst[rows]] = rows
+    rows = np.flatnonzero(~single).astype(np.int32)
+    target = edges.dst[rows]
+    # One number orders by point, then the surer grade last, then the lower source last.
+    key = (target.astype(np.int64) << _TARGET_BIT) | (_WORST - np.array(GRADE_OF_KIND, np.int64))[
+        edges.kind[rows]
+    ] << _GRADE_BIT
+    key |= _LAST_POINT - edges.src[rows]
+    by = np.argsort(key, kind="stable")
+    first = np.flatnonzero(opens(target[by]))
+    return Incoming(only, target[by][first], first, rows[by], edges.src[rows[by]])
+
+
+_GRADE_BIT: Final = 31  # a point takes 31 bits, a grade 2, and the point in front has 30 of the 63
+_TARGET_BIT: Final = 33
+_WORST: Final = len(GRADES) - 1
+_LAST_POINT: Final = (1 << 31) - 1
+
+
+def last_arrivals(
+    n_points: int, edges: Edges, time_ns: Ints, incoming: Incoming | None = None, dropped: Flags | None = None
+) -> Places:
+    """Return, for each point, the edge that arrives last: `[P]` int32, -1 where there is none.
 
     Ties go to the surer grade, then to the edge from the lower point.
 
@@ -46,46 +100,24 @@ def last_arrivals(n_points: int, edges: Edges, time_ns: Ints) -> Ints:
         n_points: Number of points.
         edges: Edges with final lengths.
         time_ns: `[P]` int64 ns: recorded or replayed times.
+        incoming: The edges into each point, where that is known already.
+        dropped: `[E]` bool: edges that do not count; None for none.
     """
-    best = np.full(n_points, -1, np.int64)
-    if len(edges) == 0:
-        return best
-    by = np.argsort(edges.dst, kind="stable")
-    target = edges.dst[by]
-    begins = opens(target)
-    arrival_ns = (time_ns[edges.src] + edges.length_ns)[by]
-    latest_ns = np.maximum.reduceat(arrival_ns, np.flatnonzero(begins))
-    group = np.cumsum(begins) - 1
-    winners = np.flatnonzero(arrival_ns == latest_ns[group])
-    chosen = by[winners]
-    grade = np.array(GRADE_OF_KIND, np.int64)[edges.kind[chosen]]
-    order = np.lexsort((-edges.src[chosen].astype(np.int64), -grade, group[winners]))
-    best[edges.dst[chosen[order]]] = chosen[order]  # of repeated places the last assignment stays
+    into = incoming_edges(n_points, edges) if incoming is None else incoming
+    best = into.only.copy()
+    if len(into.point):
+        arrival_ns = time_ns[into.source]
+        arrival_ns += edges.length_ns[into.edge]
+        if dropped is not None:
+            arrival_ns[dropped[into.edge]] = NEVER_NS
+        latest_ns = np.maximum.reduceat(arrival_ns, into.first)
+        late = arrival_ns == np.repeat(latest_ns, np.diff(np.append(into.first, len(into.edge))))
+        place = np.where(late, np.arange(len(late), dtype=np.int32), np.int32(-1))
+        best[into.point] = into.edge[np.maximum.reduceat(place, into.first)]
+    if dropped is not None:
+        gone = np.flatnonzero((best >= 0) & dropped[best])
+        best[gone] = -1
     return best
-
-
-@dataclass(frozen=True, slots=True)
-class Incoming:
-    """The edges into each point.
-
-    Attributes:
-        first: `[P + 1]` int64: edges into point p are `edge[first[p]:first[p + 1]]`.
-        edge: `[E]` int64: edge numbers.
-    """
-
-    first: Ints
-    edge: Ints
-
-
-def incoming_edges(n_points: int, dst: NDArray[np.int32]) -> Incoming:
-    """Sort edges by the point that they lead to.
-
-    Args:
-        n_points: Number of points.
-        dst: `[E]` int32.
-    """
-    edge = np.argsort(dst, kind="stable")
-    return Incoming(np.searchsorted(dst[edge], np.arange(n_points + 1)).astype(np.int64), edge.astype(np.int64))
 
 
 def walk_back(
@@ -94,7 +126,7 @@ def walk_back(
     time_ns: Ints,
     ends: list[tuple[int, int, int]],
     incoming: Incoming | None = None,
-    dropped: NDArray[np.bool_] | None = None,
+    dropped: Flags | None = None,
 ) -> Steps:
     """Walk back from completions.
 
@@ -106,55 +138,35 @@ def walk_back(
         incoming: The edges into each point, where that is known already.
         dropped: `[E]` bool: edges that do not count; None for none.
     """
-    into = incoming_edges(n_points, edges.dst) if incoming is None else incoming
-    last_edge = _Chooser(into, edges, time_ns, dropped)
+    best = last_arrivals(n_points, edges, time_ns, incoming, dropped)
     # Views give Python integers one at a time, three times as fast as arrays do.
-    source, times = edges.src.data, time_ns.data
-    unit: list[int] = []
-    edge: list[int] = []
-    start: list[int] = []
-    end: list[int] = []
-    for place, last, until_ns in reversed(ends):
-        point, at_ns = last, times[last]
-        while at_ns > until_ns:
-            step = last_edge.into(point)
-            if step >= 0:
-                point = source[step]
-                from_ns = max(min(times[point], at_ns), until_ns)
-            else:
-                from_ns = until_ns
-            if from_ns < at_ns:
-                unit.append(place)
-                edge.append(step)
-                start.append(from_ns)
-                end.append(at_ns)
-            at_ns = from_ns
-    return Steps(
-        np.array(unit[::-1], np.int32),
-        np.array(edge[::-1], np.int64),
-        np.array(start[::-1], np.int64),
-        np.array(end[::-1], np.int64),
+    step, source, times = best.data, edges.src.data, time_ns.data
+    walks = [_NO_STEPS]
+    for place, last, until_ns in ends:
+        trail: list[int] = []
+        point = last
+        while times[point] > until_ns:
+            edge = step[point]
+            trail.append(edge)
+            if edge < 0:
+                break
+            point = source[edge]
+        walks.append(_clipped(place, np.array(trail, np.int64), edges.src, time_ns, (times[last], until_ns)))
+    return Steps(*(np.concatenate([getattr(walk, f.name) for walk in walks]) for f in fields(Steps)))
+
+
+def _clipped(place: int, trail: Ints, src: Places, time_ns: Ints, within_ns: tuple[int, int]) -> Steps:
+    """Return the steps along the edges of a walk back that take time, ascending.
+
+    A point that is later than what followed it takes none; the last step ends where the walk does.
+    """
+    begin_ns = (
+        np.where(trail >= 0, time_ns[src[trail]], within_ns[1]) if len(src) else np.full(len(trail), within_ns[1])
     )
+    start_ns = np.maximum(np.minimum.accumulate(np.minimum(begin_ns, within_ns[0])), within_ns[1])
+    end_ns = np.append(within_ns[0], start_ns)[:-1]
+    takes = np.flatnonzero(start_ns < end_ns)[::-1]
+    return Steps(np.full(len(takes), place, np.int32), trail[takes], start_ns[takes], end_ns[takes])
 
 
-class _Chooser:
-    """Finds the edge that arrives last at a point, by the same rule as `last_arrivals`; only where a walk comes by."""
-
-    def __init__(self, into: Incoming, edges: Edges, time_ns: Ints, dropped: NDArray[np.bool_] | None) -> None:
-        self._first, self._edge = into.first.data, into.edge.data
-        self._src, self._kind, self._length = edges.src.data, edges.kind.data, edges.length_ns.data
-        self._times = time_ns.data
-        self._dropped = dropped
-
-    def into(self, point: int) -> int:
-        """Return the edge that arrives last at a point, -1 where there is none."""
-        best, best_key = -1, (0, 0, 0)
-        for place in range(self._first[point], self._first[point + 1]):
-            edge = self._edge[place]
-            if self._dropped is not None and self._dropped[edge]:
-                continue
-            source = self._src[edge]
-            key = (self._times[source] + self._length[edge], -GRADE_OF_KIND[self._kind[edge]], -source)
-            if best < 0 or key >= best_key:  # of equal edges the last one, as `last_arrivals` has it
-                best, best_key = edge, key
-        return best
+_NO_STEPS: Final = Steps(np.empty(0, np.int32), *(np.empty(0, np.int64) for _ in range(3)))

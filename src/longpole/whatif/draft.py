@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from longpole.graph.edges import Edges
-from longpole.graph.kinds import EdgeKind
 from longpole.graph.sweep import NEVER_NS, sort_edges, sweep, topological_order
 from longpole.whatif.composition import Alteration
 
@@ -18,6 +16,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from longpole.graph.kinds import EdgeKind
+    from longpole.graph.plan import SweepPlan
     from longpole.graph.rank_graph import RankGraph
     from longpole.graph.run_graph import RunGraph
     from longpole.records.instances import Instances
@@ -68,7 +68,6 @@ class Draft:
     worker_object: str = "input"
     refusals: list[str] = field(default_factory=list)
     rows: int = 0
-    _of_rank: list[NDArray[np.intp]] = field(default_factory=list)
 
     @classmethod
     def of(cls, graph: RunGraph, instances: Mapping[int, Instances], cost: TransferCost, settings: Settings) -> Draft:
@@ -150,15 +149,7 @@ class Draft:
             place: Place of the rank in the run's graph.
             kinds: Members of EdgeKind.
         """
-        if not self._of_rank:
-            places = np.searchsorted(self.graph.base, self.graph.edges.dst, side="right") - 1
-            order = np.argsort(places, kind="stable")
-            bounds = np.searchsorted(places[order], np.arange(len(self.graph.ranks) + 1))
-            self._of_rank += [order[low:high] for low, high in pairwise(bounds.tolist())]
-        mine = self._of_rank[place]
-        wanted = np.zeros(len(EdgeKind), np.bool_)
-        wanted[list(kinds)] = True
-        return mine[wanted[self.graph.edges.kind[mine]]]
+        return self.graph.edges_of(place, kinds)
 
     def local(self, place: int, points: NDArray[np.int32]) -> NDArray[np.int64]:
         """Return a rank's own numbers of points."""
@@ -174,8 +165,11 @@ class Draft:
         Raises:
             InvariantError: A change closed a circle.
         """
-        kept = np.flatnonzero(~self.dropped)
         graph = self.graph
+        if not self.added and not self.dropped.any():
+            edges = Edges(graph.edges.src, graph.edges.dst, graph.edges.kind, self.length_ns)
+            return Changed(edges, np.arange(len(edges)), graph.floor_ns, graph.plan)
+        kept = np.flatnonzero(~self.dropped)
         if not self.added:
             floor_ns = _floors(graph, graph.edges.dst[kept], graph.floor_ns)
             edges = graph.edges.take(kept)
@@ -208,13 +202,17 @@ class Changed:
         edges: In sweeping order.
         origin: `[E]` int64: each edge's number in the recorded graph, -1 for added ones.
         floor_ns: `[P]` int64 ns.
+        plan: How to sweep it, where no more than lengths changed; else None.
     """
 
     edges: Edges
     origin: Ints
     floor_ns: Ints
+    plan: SweepPlan | None = None
 
     def replay(self) -> Ints:
         """Return when every point happens: `[P]` int64 ns."""
         edges = self.edges
+        if self.plan is not None:
+            return self.plan.times_ns(edges.length_ns, self.floor_ns)
         return sweep(len(self.floor_ns), edges.src, edges.dst, edges.length_ns, self.floor_ns)

@@ -9,7 +9,7 @@ import numpy as np
 
 from longpole.analyses.name_book import OBJECT_CODE
 from longpole.graph.edges import Edges
-from longpole.graph.kinds import EdgeKind, PointKind
+from longpole.graph.kinds import EdgeKind
 from longpole.graph.walk import Steps, walk_back
 from longpole.units import format_ns
 from longpole.vocabulary.objects import OBJECTS
@@ -155,15 +155,10 @@ def predict(ground: Ground, changes: Sequence[Change | Callable[[Draft], None]])
 
 def _keep_beginning(ground: Ground, changed: Changed) -> Changed:
     """Let a unit that is alone begin when it did: what is saved in front of it is none of its time."""
-    graph = ground.graph
     if (ground.replayed.window.before >= 0).all():
         return changed
-    floor_ns = changed.floor_ns.copy()
-    for place, rank in enumerate(graph.ranks):
-        begin_ns = int(rank.unit_start_ns[rank.units.index(graph.units[0])])
-        on_main = (rank.point_kind == PointKind.MARK) & (rank.lane == rank.main_track)
-        points = np.flatnonzero(on_main & (rank.time_ns == begin_ns)) + int(graph.base[place])
-        floor_ns[points] = np.maximum(floor_ns[points], ground.replayed.time_ns[points])
+    floor_ns, points = changed.floor_ns.copy(), ground.graph.beginnings
+    floor_ns[points] = np.maximum(floor_ns[points], ground.replayed.time_ns[points])
     return replace(changed, floor_ns=floor_ns)
 
 
@@ -173,7 +168,7 @@ def _changed_path(ground: Ground, draft: Draft, changed: Changed, time_ns: Ints)
     if not draft.added:
         edges = Edges(graph.edges.src, graph.edges.dst, graph.edges.kind, draft.length_ns)
         dropped = draft.dropped if draft.dropped.any() else None
-        steps = walk_back(graph.n_points, edges, time_ns, ends, ground.replayed.incoming, dropped)
+        steps = walk_back(graph.n_points, edges, time_ns, ends, graph.incoming, dropped)
         return compose(graph, steps, draft.alterations)
     steps = walk_back(len(changed.floor_ns), changed.edges, time_ns, ends)
     at = np.maximum(steps.edge, 0)
@@ -249,11 +244,5 @@ def _why_unreached(ground: Ground, draft: Draft, rows: list[int]) -> str:
 
 def _reaches_completion(draft: Draft) -> bool:
     """Tell whether any altered edge leads to the end of a unit."""
-    edges = draft.graph.edges
-    leads = np.zeros(draft.graph.n_points, np.bool_).tolist()
-    for point in draft.graph.completion.tolist():
-        leads[point] = True
-    for src, dst in zip(edges.src[::-1].tolist(), edges.dst[::-1].tolist(), strict=True):
-        if leads[dst]:
-            leads[src] = True
-    return any(leads[point] for point in edges.dst[draft.touched].tolist())
+    graph = draft.graph
+    return bool(graph.leads_to_completion[graph.edges.dst[draft.touched]].any())

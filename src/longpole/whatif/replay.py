@@ -10,7 +10,7 @@ import numpy as np
 from longpole.graph.kinds import CONTROL_GROUPS, GRADES, EdgeKind
 from longpole.graph.path import UNEXPLAINED, Pieces, path_pieces
 from longpole.graph.sweep import sweep
-from longpole.graph.walk import Incoming, incoming_edges, walk_back
+from longpole.graph.walk import walk_back
 from longpole.records.ledger import Unknown
 from longpole.records.replay import Replay, UnitErrors
 from longpole.whatif.composition import Composition, compose
@@ -77,7 +77,6 @@ class Replayed:
         time_ns: `[P]` int64 ns: replayed times.
         observed: The observed path of all steady units.
         path: What the replayed path is made of.
-        incoming: The edges into each point of the graph.
         judgement: How far it may be believed.
         why_refused: Empty where it is not.
     """
@@ -88,7 +87,6 @@ class Replayed:
     time_ns: Ints
     observed: Pieces
     path: Composition
-    incoming: Incoming
     judgement: Replay
     why_refused: str
 
@@ -118,13 +116,12 @@ def replay(graph: RunGraph, steady: list[str], settings: Settings) -> Replayed |
     if len(window.place) == 0:
         return Unknown("no steady unit has a period", ["two units of work that all ranks recorded"])
     edges = graph.edges
-    time_ns = sweep(graph.n_points, edges.src, edges.dst, edges.length_ns, graph.floor_ns)
+    time_ns = graph.plan.times_ns(edges.length_ns, graph.floor_ns)
     measured_ns = window.periods_ns(graph, graph.time_ns)
     replayed_ns = window.periods_ns(graph, time_ns)
-    into = incoming_edges(graph.n_points, edges.dst)
-    steps = walk_back(graph.n_points, edges, graph.time_ns, ends_of(graph, window, graph.time_ns), into)
+    steps = walk_back(graph.n_points, edges, graph.time_ns, ends_of(graph, window, graph.time_ns), graph.incoming)
     observed = path_pieces(graph, steps, edges.length_ns, settings)
-    replayed = replayed_path(graph, window, time_ns, into)
+    replayed = replayed_path(graph, window, time_ns)
     kept, named = _kept_shares(replayed)
     total_ns = max(int(observed.dur_ns.sum()), 1)
     error = (median_ns(replayed_ns) - median_ns(measured_ns)) / max(median_ns(measured_ns), 1)
@@ -145,7 +142,7 @@ def replay(graph: RunGraph, steady: list[str], settings: Settings) -> Replayed |
         units=len(window.place),
         without_effect=_without_effect(graph, window, observed, abs(error)),
     )
-    return Replayed(window, measured_ns, replayed_ns, time_ns, observed, replayed, into, judgement, why)
+    return Replayed(window, measured_ns, replayed_ns, time_ns, observed, replayed, judgement, why)
 
 
 def ends_of(graph: RunGraph, window: Window, time_ns: Ints) -> list[tuple[int, int, int]]:
@@ -177,16 +174,15 @@ def _why_refused(error: float, unexplained: float, settings: Settings) -> str:
     return ""
 
 
-def replayed_path(graph: RunGraph, window: Window, time_ns: Ints, into: Incoming | None = None) -> Composition:
+def replayed_path(graph: RunGraph, window: Window, time_ns: Ints) -> Composition:
     """Return what the replayed path of the unchanged run is made of.
 
     Args:
         graph: The run.
         window: Its steady units.
         time_ns: `[P]` int64 ns: replayed times.
-        into: The edges into each point, where that is known already.
     """
-    steps = walk_back(graph.n_points, graph.edges, time_ns, ends_of(graph, window, time_ns), into)
+    steps = walk_back(graph.n_points, graph.edges, time_ns, ends_of(graph, window, time_ns), graph.incoming)
     return compose(graph, steps, [])
 
 
