@@ -137,7 +137,7 @@ class SweepPlan:
         chains: Points with one edge in; each links to where that comes from.
         chain_edge: Those edges.
         rest: `[N]` int32: the other edges.
-        lead, lead_chain: Which of the others start at a point of a chain, and its place there.
+        rest_chain: The place in the chains where each of the others starts, -1 for none.
         trees: Points with one edge out, or none; each links to where that leads.
         tree_edge: Those edges, places in `rest`, -1 for none.
         into: Edges that do not start in the trees, places in `rest`, ordered by the two ends that are left of them.
@@ -157,8 +157,7 @@ class SweepPlan:
     chains: _Forest
     chain_edge: Places
     rest: Places
-    lead: Places
-    lead_chain: Places
+    rest_chain: Places
     trees: _Forest
     tree_edge: Places
     into: Places
@@ -184,7 +183,7 @@ class SweepPlan:
             raise InvariantError(msg)
         way_ns = self.chains.ways_ns(length_ns[self.chain_edge])
         rest_ns = np.append(length_ns[self.rest], 0)  # the last one stands for no edge
-        rest_ns[self.lead] += way_ns[self.lead_chain]
+        rest_ns[:-1] += np.append(way_ns, 0)[self.rest_chain]
         ahead_ns = np.append(self.trees.ways_ns(rest_ns[self.tree_edge]), 0)
         between_ns = rest_ns[self.into] + ahead_ns[self.into_tree]
         if len(between_ns):
@@ -217,7 +216,7 @@ def plan_sweep(n: int, src: Places, dst: Places, held: Flags) -> SweepPlan:
     chained = (edges_in == 1) & ~held
     chain_edge, chains = _chains(n, src, dst, chained)
     rest = np.flatnonzero(~chained[dst]).astype(np.int32)
-    start, lead, lead_chain = _leads(n, src[rest], chained, chains)
+    start, rest_chain = _starts(n, src[rest], chains)
     end = dst[rest]
     edges_out = np.bincount(start, minlength=n)
     in_tree = (edges_out <= 1) & ~held & ~chained
@@ -244,8 +243,7 @@ def plan_sweep(n: int, src: Places, dst: Places, held: Flags) -> SweepPlan:
         chains=chains,
         chain_edge=chain_edge,
         rest=rest,
-        lead=lead,
-        lead_chain=lead_chain,
+        rest_chain=rest_chain,
         trees=trees,
         tree_edge=tree_edge,
         into=into,
@@ -271,15 +269,14 @@ def _chains(n: int, src: Places, dst: Places, chained: Flags) -> tuple[Places, _
     return edge, _Forest.of(point, src[edge], n)
 
 
-def _leads(n: int, src: Places, chained: Flags, chains: _Forest) -> tuple[Places, Places, Places]:
-    """Return where edges start once chains are passed over, which of them start in one, and at which place of it."""
+def _starts(n: int, src: Places, chains: _Forest) -> tuple[Places, Places]:
+    """Return where edges start once chains are passed over, and at which place of the chains they did, -1 for none."""
     place = np.full(n, -1, np.int32)
     place[chains.point] = np.arange(len(chains.point), dtype=np.int32)
-    lead = np.flatnonzero(chained[src]).astype(np.int32)
-    lead_chain = place[src[lead]]
+    at = place[src]
     start = src.copy()
-    start[lead] = chains.root[lead_chain]
-    return start, lead, lead_chain
+    start[at >= 0] = chains.root[at[at >= 0]]
+    return start, at
 
 
 def _trees(n: int, start: Places, end: Places, in_tree: Flags) -> tuple[Places, _Forest, Places]:
