@@ -46,7 +46,7 @@ def element_bytes(dtype: str) -> int:
     >>> element_bytes("BFloat16"), element_bytes("c10::Half"), element_bytes("Float8_e4m3fn"), element_bytes("?")
     (2, 2, 1, -1)
     """
-    name = dtype.lower().removeprefix("c10::")
+    name = dtype.lower().removeprefix("c10::").removeprefix("torch.")
     return 1 if name.startswith("float8") else _ELEMENT_BYTES.get(name, -1)
 
 

@@ -35,7 +35,7 @@ from longpole.analyses.worst_gaps import gap_rows
 from longpole.digest.completion import completions, launched_kernels, launched_unions
 from longpole.digest.rank_digest import DIGEST_VERSION, DeviceSpan, RankDigest, RowDigest, UnitDigest
 from longpole.records.ledger import Unknown
-from longpole.timeline.boundaries import Unit, find_units, marker_rows
+from longpole.timeline.boundaries import Unit, count_marks, find_units, marker_rows
 from longpole.timeline.integrity import Example, Finding
 from longpole.timeline.intervals import Intervals, complement, covered_before, intersect, union
 from longpole.timeline.timeline import find_main_track
@@ -131,7 +131,8 @@ def lay_out(
     found = find_units(timeline, vocabulary, selection.step_pattern)
     units = _selected(found, selection)
     if selection.step_pattern is None:
-        timeline = replace(timeline, findings=(*timeline.findings, *_units_elsewhere(timeline, found)))
+        elsewhere = [*_units_elsewhere(timeline, found), *_marks_left_out(timeline, vocabulary, found)]
+        timeline = replace(timeline, findings=(*timeline.findings, *elsewhere))
     timeline = replace(timeline, main_track=_main_track(timeline, units))
     book = NameBook(timeline, vocabulary)
     setups = setup_rows(timeline, book, settings)
@@ -163,6 +164,20 @@ def _units_elsewhere(timeline: Timeline, units: list[Unit]) -> list[Finding]:
     )
     example, rank = Example(timeline.source.path), timeline.identity.rank
     return [Finding("spans.units_elsewhere", "warn", rank, n_left_out, example, message)]
+
+
+def _marks_left_out(timeline: Timeline, vocabulary: Vocabulary, units: list[Unit]) -> list[Finding]:
+    """Complain of the profiler's step marks that make no unit, for they overlap others on some thread."""
+    markers = marker_rows(units)
+    n_left_out = count_marks(timeline, vocabulary) - len(markers) if timeline.told is None and len(markers) else 0
+    if n_left_out <= 0:
+        return []
+    message = (
+        f"{format_count(n_left_out, 'step mark')} half inside another one: not counted as units; what ran there"
+        " belongs to the units around, or to head and tail"
+    )
+    example = Example(timeline.source.path)
+    return [Finding("unit.mark_left_out", "warn", timeline.identity.rank, n_left_out, example, message)]
 
 
 def _main_track(timeline: Timeline, units: list[Unit]) -> int:

@@ -72,7 +72,8 @@ def build_report(
     steady = find_steady(digests, settings, across.clocks if across is not None else None)
     together = cross_rank(digests, across, steady, settings)
     fill_waiting(digests, across, steady, settings)
-    entries = [_rank_entry(digest, row, place, steady) for place, digest in enumerate(digests) for row in digest.rows]
+    files = list(_by_file(digests))
+    entries = [_rank_entry(digest, row, files.index(digest.path), steady) for digest in digests for row in digest.rows]
     places = {digest.rank: [i for i, e in enumerate(entries) if e.rank == digest.rank] for digest in digests}
     steady_ledgers = _steady_ledgers(digests, steady)
     absent = never_entered(digests)
@@ -252,9 +253,6 @@ def run_summary(digests: list[RankDigest], selection: SelectionEntry) -> RunSumm
     """
     kinds = [digest.kind for digest in digests]
     worlds = [digest.world_size for digest in digests if digest.world_size]
-    by_file: dict[str, RankDigest] = {}
-    for digest in digests:
-        by_file.setdefault(digest.path, digest)
     return RunSummary(
         kind=next((kind for kind in ("training", "inference") if kind in kinds), "unknown"),
         ranks_present=sorted(digest.rank for digest in digests),
@@ -262,7 +260,7 @@ def run_summary(digests: list[RankDigest], selection: SelectionEntry) -> RunSumm
         ranks_assumed=any(digest.rank_assumed for digest in digests),
         sources=[
             SourceEntry(d.path, d.format, d.format_version, d.size_bytes, d.n_events, d.n_skipped, d.n_repaired)
-            for d in digests
+            for d in _by_file(digests).values()
         ]
         + [
             SourceEntry(one.path, d.format, d.format_version, one.size_bytes, one.lines, one.left_out, 0)
@@ -273,6 +271,14 @@ def run_summary(digests: list[RankDigest], selection: SelectionEntry) -> RunSumm
         environment=_environment(digests),
         selection=selection,
     )
+
+
+def _by_file(digests: list[RankDigest]) -> dict[str, RankDigest]:
+    """Return the first digest of each file; a file may hold several ranks."""
+    by_file: dict[str, RankDigest] = {}
+    for digest in digests:
+        by_file.setdefault(digest.path, digest)
+    return by_file
 
 
 def _environment(digests: list[RankDigest]) -> dict[str, Any]:
@@ -305,7 +311,10 @@ def _run_findings(run: Run, together: CrossRank) -> list[Finding]:
     if missing:
         some = ", ".join(map(str, missing[:8])) + (" …" if len(missing) > 8 else "")
         whole = any(entry.split == "known" for entry in together.collectives)
-        message = f"{len(digests)} of {world} ranks present, missing: {some}; time in collectives "
+        beyond = [digest.rank for digest in digests if digest.rank >= world]
+        message = f"{len(digests) - len(beyond)} of {world} ranks present, missing: {some}"
+        message += f", and rank {beyond[0]} is none of the {world}" if beyond else ""
+        message += "; time in collectives "
         message += "of groups with a missing rank " if whole else ""
         message += "is transfer plus waiting, which cannot be split"
         message += "" if whole else ", and no straggler can be named"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from longpole.timeline.timeline import Timeline
     from longpole.vocabulary.matcher import Vocabulary
 
+_PROFILER_PRIORITY: Final = 1
 _OPTIMIZER_PRIORITY: Final = 4
 _ENGINE_PRIORITY: Final = 3
 
@@ -77,7 +78,10 @@ def find_units(timeline: Timeline, vocabulary: Vocabulary, step_pattern: str | N
     by_priority = _markers(timeline, vocabulary)
     for priority in sorted(by_priority):
         meanings = by_priority[priority]
-        rows = _outermost(timeline, np.array(sorted(meanings), np.int64))
+        marks = np.array(sorted(meanings), np.int64)
+        rows = _outermost(timeline, marks)
+        if priority == _PROFILER_PRIORITY:
+            rows = _with_other_threads(timeline, rows, marks)
         if priority == _OPTIMIZER_PRIORITY:
             units = _between_optimizer_steps(timeline, rows)
         elif priority == _ENGINE_PRIORITY and len(rows) < 2:
@@ -105,6 +109,11 @@ def _numbered(name: str) -> StepMeaning:
 
 _LAST_NUMBER: Final = re.compile(r"\d{1,18}$")
 _UNIT_KINDS: Final = ("request", "iteration")
+
+
+def count_marks(timeline: Timeline, vocabulary: Vocabulary) -> int:
+    """Return how many step marks of the profiler the record holds, those that make no unit included."""
+    return len(_markers(timeline, vocabulary).get(_PROFILER_PRIORITY, ()))
 
 
 def marker_rows(units: list[Unit]) -> NDArray[np.intp]:
@@ -152,10 +161,35 @@ def _outermost(timeline: Timeline, rows: NDArray[np.int64]) -> NDArray[np.int64]
     rows = rows[host.track[rows] == track]
     rows = rows[np.lexsort((-host.end_ns[rows], host.start_ns[rows]))]
     start_ns, end_ns = host.start_ns[rows], host.end_ns[rows]
-    reach_ns = np.maximum.accumulate(end_ns)[:-1]
     outside = np.ones(len(rows), np.bool_)
-    outside[1:] = (start_ns[1:] >= reach_ns) | (end_ns[1:] - reach_ns > reach_ns - start_ns[1:])
+    if (start_ns[1:] >= np.maximum.accumulate(end_ns)[:-1]).all():
+        return rows
+    reach_ns = int(end_ns[0])
+    for place in range(1, len(rows)):
+        start, end = int(start_ns[place]), int(end_ns[place])
+        outside[place] = start >= reach_ns or end - reach_ns > reach_ns - start
+        reach_ns = max(reach_ns, end) if outside[place] else reach_ns
     return rows[outside]
+
+
+def _with_other_threads(timeline: Timeline, rows: NDArray[np.int64], marks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Add the step marks of other threads where the loop moved there: at other times, under other names.
+
+    thread 1   ├─ step 0 ─┤├─ step 1 ─┤
+    thread 2                            ├─ step 2 ─┤├─ step 3 ─┤
+    """
+    host = timeline.host
+    others = marks[host.track[marks] != host.track[rows[0]]]
+    kept = rows.tolist()
+    names = set(host.name[rows].tolist())
+    for row in others[np.argsort(host.start_ns[others], kind="stable")].tolist():
+        start_ns, end_ns = int(host.start_ns[row]), int(host.end_ns[row])
+        beside_ns = np.minimum(host.end_ns[kept], end_ns) - np.maximum(host.start_ns[kept], start_ns)
+        if int(host.name[row]) not in names and 2 * int(beside_ns.max()) < end_ns - start_ns:
+            kept.append(row)
+            names.add(int(host.name[row]))
+    found = np.array(kept, np.int64)
+    return found[np.argsort(host.start_ns[found], kind="stable")]
 
 
 def _between_starts(

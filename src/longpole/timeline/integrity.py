@@ -12,7 +12,7 @@ import msgspec
 Severity: TypeAlias = Literal["note", "warn", "void"]
 
 CODES: Final[dict[str, str]] = {
-    "json.string.repaired": "strings with backslashes that JSON does not allow",
+    "json.string.repaired": "strings with quotes or backslashes that JSON does not allow",
     "json.control_character": "strings with raw control characters",
     "json.utf8.replaced": "bytes that are not UTF-8",
     "json.number.not_finite": "bare inf or nan in place of a number",
@@ -32,6 +32,7 @@ CODES: Final[dict[str, str]] = {
     "event.memory_contradicts": "memory events whose total contradicts the ones before and behind",
     "event.unmatched_end": "end events without a begin event",
     "event.unfinished": "begin events without an end event",
+    "event.category.unknown": "rows of a category that is not known, taken for device work by their device and stream",
     "event.no_rank": "events of a merged file whose process names no rank",
     "event.time.stray": "events whose time lies absurdly far from all others",
     "event.duplicate": "events that are written twice",
@@ -46,6 +47,7 @@ CODES: Final[dict[str, str]] = {
     "profiler.overhead": "time that the profiler itself took",
     "unit.incomplete": "units of work with missing device spans",
     "unit.empty": "units of work without any device span",
+    "unit.mark_left_out": "step marks that overlap others",
     "unit.overrun": "device spans that end after the second unit that follows theirs",
     "file.refused": "files that could not be used at all",
     "spans.cut": "processes whose span files do not end in order",

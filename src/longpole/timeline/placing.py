@@ -133,7 +133,8 @@ def strays(start_ns: Ints, end_ns: Ints, settings: Settings) -> Flags:
         ├ 1970 ┤                      … 54 years …                      ├───── record ─────┤
 
     The starts are cut into blocks wherever nothing starts for an hour; the block with the most rows is the record. A
-    row that reaches it, or comes nearer than an overrun may go, is no stray.
+    row that reaches it, or comes nearer than an overrun may go, is no stray. An hour is not asked for where a few rows
+    start at exactly 0.
 
     Args:
         start_ns: `[N]` int64 ns.
@@ -143,7 +144,11 @@ def strays(start_ns: Ints, end_ns: Ints, settings: Settings) -> Flags:
     Returns:
         `[N]` bool.
     """
-    stray = np.zeros(len(start_ns), np.bool_)
+    stray = _at_zero(start_ns, end_ns, settings)
+    if stray.any():
+        kept = np.flatnonzero(~stray)
+        stray[kept] = strays(start_ns[kept], end_ns[kept], settings)
+        return stray
     if len(start_ns) == 0 or int(start_ns.max()) - int(start_ns.min()) <= settings.host_overrun_min_ns:
         return stray
     order = np.argsort(start_ns, kind="stable")
@@ -163,6 +168,22 @@ def strays(start_ns: Ints, end_ns: Ints, settings: Settings) -> Flags:
             far = (end_ns[rows] < first_ns - limit_ns) | (start_ns[rows] > last_ns + limit_ns)
             stray[rows[far]] = True
     return stray
+
+
+def _at_zero(start_ns: Ints, end_ns: Ints, settings: Settings) -> Flags:
+    """Find rows that start at exactly 0, where all others begin later by far more than they span: no clock was read.
+
+    ├ 0 ┤             … a hundred times the record …              ├── record ──┤
+    """
+    at_zero = start_ns == 0
+    n_zero = int(at_zero.sum())
+    none = np.zeros(len(start_ns), np.bool_)
+    if n_zero == 0 or n_zero * 2 >= len(start_ns):
+        return none
+    first_ns, last_ns = int(start_ns[~at_zero].min()), int(start_ns[~at_zero].max())
+    reach_ns = int(end_ns[at_zero].max())
+    is_far = first_ns - reach_ns > settings.overrun_factor * max(last_ns - first_ns, 1)
+    return at_zero if is_far else none
 
 
 _STRAYS_ALWAYS: Final = 3

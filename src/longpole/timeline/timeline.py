@@ -83,7 +83,7 @@ class Timeline:
         backward: Host rows of operators that name the forward thread they belong to.
         collectives: What collectives say of themselves.
         main_track: The thread that carries the units, -1 where no thread was recorded.
-        device_type: How frameworks call the devices: `cuda` (ROCm's too), `npu`, `xpu`, `mtia`.
+        device_type: How frameworks call the devices: `cuda` (ROCm's too), `npu`, `xpu`, `mtia`, `hpu`, `tpu`.
         device_names: Model of each device, as far as the header says.
         environment: Versions and profiler options; never secrets.
         syncs: What rows of synchronisation say; the rows themselves stand aside.

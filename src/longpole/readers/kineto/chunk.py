@@ -16,13 +16,13 @@ import msgspec
 import numpy as np
 
 from longpole.readers.kineto.event import (
-    KIND_OF_CATEGORY,
     Event,
     EventArgs,
     ExactEvent,
     ExactMemoryEvent,
     MemoryArgs,
     MemoryEvent,
+    kind_of_category,
 )
 from longpole.readers.kineto.times import InexactTimesError, parse_text, parse_us
 from longpole.timeline.columns import NONE_BYTES, NONE_ID, NONE_NS, Kind
@@ -284,7 +284,7 @@ def _add_args(chunk: Chunk, numbers: _Numbers, args: Sequence[EventArgs]) -> Non
     """Spread the arguments into columns, and what few spans have into sparse ones, kind by kind."""
     chunk.span["correlation"] = _ids([arg.correlation for arg in args])
     chunk.span["external_id"] = _ids([arg.external_id for arg in args])
-    by_category = [KIND_OF_CATEGORY.get(_text(category).lower(), Kind.OTHER) for category in numbers.category]
+    by_category = [kind_of_category(_text(category)) or Kind.OTHER for category in numbers.category]
     kind = np.array([*by_category, Kind.OTHER], np.uint8)[chunk.span["category"]]
     with_device = np.flatnonzero(np.isin(kind, _WITH_DEVICE)).tolist()
     device_args = [args[row] for row in with_device]

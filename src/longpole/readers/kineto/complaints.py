@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from longpole.errors import InputError, NotATraceError, TwoWritersError
-from longpole.readers.kineto.event import KIND_OF_CATEGORY
+from longpole.readers.kineto.event import kind_of_category
 from longpole.readers.kineto.recovery import looks_like_two_writers
 from longpole.timeline.columns import HOST_KINDS
 from longpole.timeline.integrity import CODES, Example, Finding, Severity
@@ -130,9 +130,7 @@ class Complaints:
     def _host_pids(self, low: int, high: int) -> set[str]:
         """Return the processes of the host rows among some events."""
         raw = self.raw
-        hosts = [
-            code for code, category in enumerate(raw.categories) if KIND_OF_CATEGORY.get(category.lower()) in HOST_KINDS
-        ]
+        hosts = [code for code, category in enumerate(raw.categories) if kind_of_category(category) in HOST_KINDS]
         near = (raw.span["event"] >= low) & (raw.span["event"] < high) & np.isin(raw.span["category"], hosts)
         return {str(raw.tracks[track][0]) for track in np.unique(raw.span["track"][near]).tolist()}
 

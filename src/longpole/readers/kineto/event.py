@@ -130,6 +130,7 @@ KIND_OF_CATEGORY: Final[dict[str, Kind]] = {
     "xpu_driver": Kind.RUNTIME,
     "privateuse1_runtime": Kind.RUNTIME,
     "privateuse1_driver": Kind.RUNTIME,
+    "hpu_op": Kind.RUNTIME,  # of Gaudi: what the host calls, in spite of its name
     "enqueue": Kind.RUNTIME,
     "dequeue": Kind.RUNTIME,
     "cpu_op": Kind.OPERATOR,
@@ -146,3 +147,21 @@ KIND_OF_CATEGORY: Final[dict[str, Kind]] = {
     "trace": Kind.DEVICE_ANNOTATION,  # the span of a whole recording
     "collective_comm": Kind.OVERHEAD,
 }
+
+
+def kind_of_category(category: str) -> Kind | None:
+    """Return the kind that a category stands for, None for one that is not known.
+
+    The format allows several with commas between: the first known one counts.
+
+    >>> kind_of_category("Kernel,gpu")
+    <Kind.KERNEL: 1>
+    """
+    found = KIND_OF_CATEGORY.get(category.lower())
+    if found is not None or not category:
+        return found
+    parts = (KIND_OF_CATEGORY.get(part.strip().lower()) for part in category[:_CATEGORY_MAX].split(","))
+    return next((kind for kind in parts if kind is not None), None)
+
+
+_CATEGORY_MAX: Final = 256

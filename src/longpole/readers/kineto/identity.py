@@ -120,6 +120,8 @@ def _rank_in_name(name: str) -> int | None:
 def _whole(value: Any) -> int | None:
     if isinstance(value, str) and value.strip().isdigit() and len(value) < 10:
         value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9:
         return value
     return None

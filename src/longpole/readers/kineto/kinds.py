@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from longpole.readers.kineto.event import KIND_OF_CATEGORY
+from longpole.readers.kineto.elsewhere import kind_on_device, thread_kinds
+from longpole.readers.kineto.event import kind_of_category
 from longpole.readers.kineto.spelling import normal_id
 from longpole.timeline.columns import Kind
 
@@ -26,9 +27,9 @@ def row_kinds(raw: RawTrace) -> NDArray[np.uint8]:
     """Return `[N]` kinds of all spans of a file.
 
     Kineto writes a category; in 2021 step annotations were operators. Ascend's exporter writes none for device rows:
-    there the process's name tells, and without names a task type (formats.md).
+    there the process's name tells, and without names a task type (formats.md). So do others (`elsewhere.py`).
     """
-    by_category = [KIND_OF_CATEGORY.get(category.lower(), Kind.OTHER) for category in raw.categories]
+    by_category = [kind_of_category(category) or Kind.OTHER for category in raw.categories]
     kind = np.array(by_category or [Kind.OTHER], np.uint8)[raw.span["category"]]
     steps = [code for code, name in enumerate(raw.names) if STEP.match(name)]
     if steps:
@@ -41,7 +42,7 @@ def row_kinds(raw: RawTrace) -> NDArray[np.uint8]:
 
 
 def _kinds_without_category(raw: RawTrace, kind: NDArray[np.uint8], rows: NDArray[np.intp]) -> None:
-    processes = _process_kinds(raw)
+    processes, threads = _process_kinds(raw), thread_kinds(raw)
     task_type = _task_types(raw)
     operations = {code for code, name in enumerate(raw.names) if _HCCL_OPERATION.match(name)}
     collective_pids = {
@@ -59,6 +60,9 @@ def _kinds_without_category(raw: RawTrace, kind: NDArray[np.uint8], rows: NDArra
             kind[row] = Kind.DEVICE_TASK
         elif row in task_type:
             kind[row] = _task_kind(task_type[row])
+        elif track in threads:
+            of_thread = threads[track]
+            kind[row] = kind_on_device(raw.names[name]) if of_thread == Kind.KERNEL else of_thread
         else:
             kind[row] = processes.get(pid, Kind.OTHER)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from longpole.readers.kineto.begin_end import pair_edges
 from longpole.readers.kineto.complaints import Complaints
+from longpole.readers.kineto.elsewhere import claim_unknown, device_type
 from longpole.readers.kineto.identity import environment_of, find_identity, version_of
 from longpole.readers.kineto.kinds import row_kinds
 from longpole.readers.kineto.links import link_launches
@@ -53,6 +54,7 @@ def lower(raw: RawTrace, breaks: list[Break], path: str, size_bytes: int, settin
     complaints.refuse_no_timed_event()
     tracks = _tracks(raw)
     kind = row_kinds(raw)
+    complaints.rows("event.category.unknown", "note", claim_unknown(raw, kind), [])
     end_ns = raw.span.pop("dur_ns")
     end_ns += raw.span["start_ns"]
     timelines = []
@@ -157,7 +159,7 @@ def _timeline(
         backward=_sparse(raw, "backward", position).row,
         collectives=_collectives(raw, position, on_device),
         main_track=-1,
-        device_type=_device_type(raw),
+        device_type=device_type(raw, rows.kind),
         device_names=_device_names(raw.header),
         device_bytes=device_bytes(raw.header),
         memory=memory_table(raw, recorded_by, (host, device), complaints),
@@ -171,6 +173,8 @@ def _base_ns(written: object, host: HostTable, device: DeviceTable) -> int | Non
     """Return the epoch time of table time 0: as written, else 0 where the times themselves look like epoch times."""
     if isinstance(written, str) and written.strip().isdigit():
         written = int(written)
+    if isinstance(written, float) and written.is_integer():
+        written = int(written)  # off by 128 ns at most, which lies within the uncertainty of any clock
     if isinstance(written, int) and not isinstance(written, bool) and 0 < written < 1 << 62:
         return written
     starts = [int(table.start_ns.min()) for table in (host, device) if len(table)]
@@ -344,15 +348,6 @@ def _count_of(value: Any) -> int | None:
     if isinstance(value, str) and value.isdigit():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62 else None
-
-
-def _device_type(raw: RawTrace) -> str:
-    seen = {category.lower() for category in raw.categories}
-    if any(category.startswith("mtia") for category in seen):
-        return "mtia"
-    if any(category.startswith("xpu") for category in seen):
-        return "xpu"
-    return "cuda" if seen & {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"} else "npu"
 
 
 def _device_names(header: dict[str, Any]) -> dict[int, str]:

@@ -9,6 +9,7 @@ bytes ──split──► header │ stretch │ stretch │ … │ trailer
 from __future__ import annotations
 
 import bisect
+import re
 from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
@@ -195,7 +196,7 @@ class _Document:
     def _next_document(self, behind: bytes, byte: int) -> tuple[bytes, int] | None:
         text = behind.lstrip(b" \t\r\n,}\0")
         offset = byte + len(behind) - len(text)
-        if text.startswith(b"[") or EVENTS_KEY.search(text, 0, _HEADER_MAX_BYTES):
+        if _ARRAY_START.match(text) or EVENTS_KEY.search(text, 0, _HEADER_MAX_BYTES):
             self.damages.append(Damage("json.documents", offset, None, "another JSON document begins"))
             return text, offset
         if text.strip():
@@ -296,6 +297,7 @@ class _Document:
 
 
 _AHEAD: Final = 5
+_ARRAY_START: Final = re.compile(rb"\[\s*+(?:[{\],]|\Z)")  # and not a line of a log, "[INFO] done"
 
 
 def try_chunk(text: bytes, *, exact: bool) -> Chunk | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from longpole.readers.kineto.mending import (
@@ -30,6 +31,7 @@ from longpole.readers.kineto.mending import (
     mend,
     walk,
 )
+from longpole.readers.kineto.rewriting import EVENT_BORDER, EVENT_KEYS, guess_event
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,11 +45,11 @@ _ELEMENT_MAX_BYTES: Final = 64 << 20
 _WALKS_PER_BYTE: Final = 4  # beyond, a restart is taken unproved, so that time stays linear in hostile text
 _WALK_BYTES: Final = 64  # what the start of a walk costs, in bytes of walking
 _SCANS_PER_WALK: Final = 16  # a search passes at least so many bytes in the time in which a walk passes one
+_BORDERS_MAX: Final = 3  # a name may hold what looks like the start of an event, but not often
 _ROW_MAX: Final = 1000
 _BROKEN_MIN_BYTES: Final = 64  # no event is shorter; after `_ROW_MAX` of them in a row, the smaller ones are hostile
 
-_EVENT_KEYS: Final = rb"ph|cat|name|pid|tid|ts|dur|tts|tdur|id|id2|bind_id|bp|args|cname|s|sf|flow_in|flow_out"
-_EVENT_REST: Final = BLANK + rb'"(?:' + _EVENT_KEYS + rb')"' + BLANK + rb":"
+_EVENT_REST: Final = BLANK + rb'"(?:' + EVENT_KEYS + rb')"' + BLANK + rb":"
 _OBJECT_REST: Final = BLANK + rb'"'
 _SEPARATORS: Final = re.compile(rb"[\s\x00,]*+")
 _ELEMENT_END: Final = re.compile(rb"\}(?=[\s\x00,]*+\{" + _OBJECT_REST + rb")")
@@ -76,7 +78,7 @@ _MARKS: Final = b",:{}[]"
 _LOOK_BACK_BYTES: Final = 256
 
 _REPAIRS: Final = {
-    BACKSLASH: "a backslash that starts no escape of JSON is read as itself",
+    BACKSLASH: "a quote or backslash that JSON would have escaped is read as itself",
     CONTROL: "a raw control character in a string is kept as an escape",
     ENCODING: "what is not UTF-8 is replaced by U+FFFD",
     NOT_FINITE: "a value that is no finite number is read as missing",
@@ -248,6 +250,9 @@ class _Reader:
         loose_end = self._keep_loose(at, outcome, end)
         if loose_end is not None:
             return loose_end, None
+        guessed_end = self._keep_guessed(at)
+        if guessed_end is not None:
+            return guessed_end, None
         # An event inside an event means that this one was never closed.
         if outcome == "unfinished" and end - at < _ELEMENT_MAX_BYTES and not self._find_restart(at)[1]:
             return self._end_inside(at)
@@ -277,12 +282,15 @@ class _Reader:
                 return False
             self._note_repairs(start, mended)
             element = mended.text
+        self._take(element, start)
+        return True
+
+    def _take(self, element: bytes, start: int) -> None:
         self.events.append(element)
         self.starts.append(self.first_byte + start)
         self.is_behind_event = True
         self.unbroken.clear()
         self.row = 0
-        return True
 
     def _keep_loose(self, at: int, outcome: str, end: int) -> int | None:
         """Keep an element whose writer did not escape quotes or backslashes; return its end."""
@@ -294,6 +302,23 @@ class _Reader:
         self.walked_bytes += walked.end + _WALK_BYTES
         end = at + walked.end
         return end if walked.outcome == "complete" and self._keep(at, end, LOOSE) else None
+
+    def _keep_guessed(self, at: int) -> int | None:
+        """Keep an element as it was meant, if that can be guessed; return its end."""
+        if self._is_thrifty() or self.text[at] not in b"{":
+            return None
+        for border in islice(EVENT_BORDER.finditer(self.text, at, at + _QUICK_MAX_BYTES), _BORDERS_MAX):
+            element = self.text[at : border.end()]
+            self.walked_bytes += len(element) + _WALK_BYTES
+            guessed = guess_event(element)
+            if guessed is not None:
+                text, code = guessed
+                self.damages.append(
+                    Damage(code, self.first_byte + at, None, _REPAIRS[code], element_byte=self.first_byte + at)
+                )
+                self._take(text, at)
+                return border.end()
+        return None
 
     def _stands_alone(self, start: int, end: int) -> bool:
         """Tell a string, number or word that is an element from one that is a remnant of an event."""

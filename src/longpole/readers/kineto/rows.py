@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from longpole.readers.kineto.elsewhere import device_processes
 from longpole.timeline.columns import NONE_ID
 
 if TYPE_CHECKING:
@@ -54,16 +55,19 @@ class Rows:
     def on_device(self, some: NDArray[np.int64]) -> OnDevice:
         """Return where spans ran: by their arguments, else by the process and thread they stand on.
 
-        Ascend's exporter gives the parts of one device processes of their own, and no category: that is device 0.
+        Ascend's exporter gives the parts of one device processes of their own, and no category: that is device 0;
+        JAX's names a process after the device.
         """
         raw = self.raw
         track, category = raw.span["track"][some], raw.span["category"][some]
         pid = np.array([number_in(pid) for pid, _ in raw.tracks] or [0], np.int64)[track]
         tid = np.array([number_in(tid) for _, tid in raw.tracks] or [0], np.int64)[track]
         bare = np.array([not category for category in raw.categories] or [False], np.bool_)[category]
+        named = device_processes(raw)
+        number = np.array([named.get(pid, ("", 0))[1] for pid, _ in raw.tracks] or [0], np.int64)[track]
         device, stream, size_bytes = (self._given(some, name) for name in ("device", "stream", "size_bytes"))
         return OnDevice(
-            np.where(device < 0, np.where(bare, 0, pid), device), np.where(stream < 0, tid, stream), size_bytes
+            np.where(device < 0, np.where(bare, number, pid), device), np.where(stream < 0, tid, stream), size_bytes
         )
 
     def _given(self, some: NDArray[np.int64], name: str) -> NDArray[np.int64]:

@@ -306,7 +306,6 @@ def test_commas_around_a_stretch_are_no_damage() -> None:
     [
         b'{"ph": "X", "name": "lost quote, "ts": 1}',
         b'{"ph": "X", name": "lost quote", "ts": 1}',
-        b'{"ph": "X" "name": "lost comma"}',
         b'{"ph": "X", "name" "lost colon"}',
         b'"ph": "X", "name": "lost brace"}',
         b'{"ph": "X", "args": {"n": 1}',
@@ -326,8 +325,53 @@ def test_an_event_beyond_repair_costs_no_other(broken: bytes) -> None:
     assert recovered.closed_at == len(A + broken + B + C) + 3 * 2 + 1
 
 
+@pytest.mark.parametrize(
+    ("name", "rest"),
+    [
+        ('f("a", "b")', '"pid": 1}'),
+        ('x["key": 1]', '"pid": 1}'),
+        ('op {"a": 1}, {"b": 2}', '"pid": 1, "args": {"stream": 7}}'),
+        ('"quoted", "twice"', '"pid": "a"}'),
+        ('C:\\\\dir\\\\, "b", c', '"pid": 1}'),
+    ],
+)
+def test_quotes_that_were_not_escaped_stay_in_the_name(name: str, rest: str) -> None:
+    """Even where punctuation follows one: the string ends where the next key of an event begins."""
+    value, damage = only(f'{{"ph": "X", "name": "{name}", {rest}'.encode())
+
+    assert isinstance(value, dict)
+    assert value["name"] == name.replace("\\\\", "\\")
+    assert damage is not None
+    assert damage.code == "json.string.repaired"
+
+
+@pytest.mark.parametrize(
+    ("text", "event"),
+    [
+        (b'{"ph": "X", "dur": , "ts": 1}', {"ph": "X", "dur": None, "ts": 1}),
+        (b'{"ph": "X", "ts": 1, "args": {"bandwidth": }}', {"ph": "X", "ts": 1, "args": {"bandwidth": None}}),
+        (b'{"ph": "X" "name": "lost comma"}', {"ph": "X", "name": "lost comma"}),
+        (b'{"ph": "X", "ts": 1.5 "args": {"n": [1] "m": 2}}', {"ph": "X", "ts": 1.5, "args": {"n": [1], "m": 2}}),
+    ],
+)
+def test_a_value_or_a_comma_that_was_never_written_costs_no_event(text: bytes, event: object) -> None:
+    value, damage = only(text)
+
+    assert value == event
+    assert damage is not None
+    assert damage.code == "json.syntax.repaired"
+
+
+def test_a_seam_of_two_writers_is_not_mended_as_a_lost_comma() -> None:
+    """One key twice: the text of another event goes on there."""
+    recovered = read(A + b', {"ph": "X", "ts": 8837 "ph": "X", "name": "other", "ts": 2}, ' + B)
+
+    assert recovered.events == [A, B]
+    assert codes(recovered) == {"json.element.unreadable": 1}
+
+
 def test_an_unreadable_stretch_says_from_where_to_where() -> None:
-    broken = b'{"ph": "X" "name": 1}'
+    broken = b'{"ph": "X" _"name": 1}'
     text = A + b"," + broken + b"," + B
 
     damage = recover(text, 500, final=True).damages[0]
@@ -335,7 +379,7 @@ def test_an_unreadable_stretch_says_from_where_to_where() -> None:
     start = 500 + len(A) + 1
     assert (damage.code, damage.byte, damage.end_byte) == ("json.element.unreadable", start, start + len(broken) + 1)
     assert f"up to byte {damage.end_byte}" in damage.message
-    assert f"breaks off at byte {start + broken.index(b'name') - 1}" in damage.message
+    assert f"breaks off at byte {start + broken.index(b'_')}" in damage.message
 
 
 def test_nested_objects_are_not_taken_for_events() -> None:
