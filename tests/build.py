@@ -77,6 +77,8 @@ class HostSpan:
     shapes: str = ""
     stack: str = ""
     types: str = ""
+    values: str = ""
+    sequence: str = ""
 
 
 @dataclass(eq=False, slots=True)
@@ -323,6 +325,8 @@ class _Lowered:
             flows=FlowTable.empty(),
             input_dims=self._sparse([row.shapes for row in self.host]),
             input_types=self._sparse([row.types for row in self.host]),
+            input_values=self._sparse([row.values for row in self.host]),
+            sequences=self._sparse([row.sequence for row in self.host]),
             call_stacks=self._sparse([row.stack for row in self.host]),
             backward=np.array([place for place, row in enumerate(self.host) if row.of_autograd], np.int64),
             collectives=(),

@@ -97,7 +97,7 @@ def _packed_pairs(form: _Form, call: Call, query: Tensor, key: Tensor) -> int | 
     """Return the pairs of all sequences and heads where all sequences are as long as the longest may be."""
     longest = [call.number(form.packed + place) for place in (2, 3)]
     counts = [one.elements - 1 for place in (0, 1) if (one := call.tensor(form.packed + place)) is not None]
-    if form.heads_first or None in longest or len(counts) != 2 or counts[0] != counts[1]:
+    if form.heads_first or None in longest or len(counts) != 2 or counts[0] != counts[1] or counts[0] < 1:
         return None
     queries, keys = (int(one or 0) for one in longest)
     # Where causal masks begin if keys are more than queries differs between libraries.
@@ -126,9 +126,9 @@ def _paged(call: Call) -> Work | None:
         return None
     result = Tensor((*query.shape[:-1], value.shape[-1]), query.dtype)
     count, longest, keys = lengths.elements - 1, call.number(6), call.number(7)
-    if longest is None or longest != keys or count * int(longest) != query.shape[0] or not call.flag(12):
+    if longest is None or longest != keys or longest <= 0 or not call.flag(_PAGED.causal):
         return None  # how many keys are read is not known, nor how many queries are padding
-    pairs = _pairs(_PAGED, call, int(longest), int(longest))
+    pairs = _pairs(_PAGED, call, int(longest), int(longest)) if count * int(longest) == query.shape[0] else None
     if pairs is None:
         return None
     read = [Tensor((query.shape[0], *one.shape[-2:]), one.dtype) for one in (key, value)]
@@ -150,9 +150,9 @@ def _cached(call: Call, used: Call) -> Work | None:
     query, result, first, last = call.tensor(0), call.tensor(3), used.number(2), used.number(3)
     if query is None or result is None or first is None or last is None or len(query.shape) != _PACKED_DIMS:
         return None
-    if used.tensor(0) != query or used.number(1) != 0:
+    if used.tensor(0) != query or used.number(1) != 0 or first != 0 or last < 0:
         return None
-    tokens = max(min(int(last), query.shape[0]) - int(first), 0)
+    tokens = min(int(last), query.shape[0])
     parts = [Tensor((tokens, *one.shape[1:]), one.dtype) for one in (query, result)]
     return Work(
         family="attention",

@@ -88,7 +88,7 @@ def _forward_of_result(source: Tensor, weight: Tensor, result: Tensor | None, bi
     """Return the work of a convolution that is not transposed, by its result: `[batch, out, places…]`."""
     if result is None or result.shape[:2] != (source.shape[0], weight.shape[0]):
         return None
-    if len(result.shape) != len(source.shape) or source.shape[1] % weight.shape[1]:
+    if len(result.shape) != len(source.shape) or not weight.shape[1] or source.shape[1] % weight.shape[1]:
         return None
     flops = 2 * result.shape[0] * math.prod(result.shape[2:]) * weight.elements
     return _work(flops, source, bytes_of(source, weight, result, bias))

@@ -111,7 +111,7 @@ def _width(form: _Form, call: Call, n_features: int, result: Tensor | None, *, i
     total, largest = call.number(form.features + 2), call.number(form.features + 3)
     if result is not None:
         total = result.shape[1]
-    if total and largest and total == n_features * largest:
+    if total and largest and 0 < largest == total / n_features:
         return int(largest)
     return _width_by_state(form, call) if n_features == 1 and form.is_rowwise else None
 

@@ -40,7 +40,7 @@ def _permuted(sum_place: int, call: Call) -> Work | None:
     if order.elements == lengths.shape[0]:
         count: int | None = ids.elements
     else:
-        count = None if total is None else int(total)
+        count = None if total is None or total < 0 else int(total)
     if count is None:
         return _move(ids.dtype, bytes_of(order, moved_lengths, moved_lengths), at_least=True)
     taken = [Tensor((count,), one.dtype) for one in (ids, weights) if one is not None]
@@ -57,8 +57,8 @@ def _bucketized(call: Call) -> Work | None:
         return None
     ranks = call.number(_RANKS_PLACE)
     flags = [call.flag(place) for place in (2, 3)]  # whether positions are kept, and the way back
-    is_told = ranks is not None and None not in flags
-    new_lengths = Tensor((int(ranks or 1), lengths.elements), lengths.dtype)
+    is_told = ranks is not None and ranks >= 1 and None not in flags
+    new_lengths = Tensor((int(ranks) if ranks is not None and is_told else 1, lengths.elements), lengths.dtype)
     more = [ids] * sum(flag is True for flag in flags)
     moved_bytes = bytes_of(lengths, ids, sizes, weights, new_lengths, ids, weights, *more)
     return _move(ids.dtype, moved_bytes, at_least=not is_told)
