@@ -52,9 +52,9 @@ torch: setup  ## Install PyTorch for the tests that run it; they skip without
 	$(BIN)/python -m pip install $(PIP_FLAGS) $(TORCH_FLAGS) -r requirements/torch.txt
 
 .PHONY: browser
-browser: setup  ## Install Playwright, and Debian's Chromium where it is missing and can be; tests of the page skip without
+browser: setup  ## Install Playwright, the Perfetto viewer and, where it can be, Debian's Chromium; tests in a browser skip without
 	@$(BIN)/python -m pip install $(PIP_FLAGS) -r requirements/browser.txt \
-		|| echo "browser: Playwright could not be installed; the tests of the page skip" >&2
+		|| echo "browser: Playwright and the viewer could not be installed; tests in a browser skip" >&2
 	@if ! command -v chromium >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 		{ timeout 60 apt-get update -qq; timeout 180 apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 \
 			|| echo "browser: Chromium could not be installed; the tests of the page skip" >&2; \
