@@ -275,7 +275,7 @@ class Contention(Cause):
     name = "contention"
     min_ranks = 2
     max_ranks = 4
-    shares = (0.045, 0.09)
+    shares = (0.056, 0.09)  # times 0.9 and more when calibrated: a long pole costs 5 % of the period
     stays = True
     pairs = False
 

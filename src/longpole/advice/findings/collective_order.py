@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from longpole.advice.findings.reductions import behind_backward
 from longpole.advice.operations import in_other_times, members, operations_of, where
 from longpole.advice.removal import transfer_lengths
 from longpole.advice.suspect import Suspect
@@ -44,7 +45,7 @@ def find(scene: Scene) -> list[Suspect]:
     found = []
     for part in operations.of_kind(*_REDUCES).by_kind_and_group():
         if _per_unit_ns(part) >= least_ns:
-            found += _repeated(scene, part) or _last_bucket(scene, part)
+            found += _repeated(scene, part) or _last_bucket(scene, part) or behind_backward(scene, part)
     for part in operations.of_kind(*_GATHERS).by_kind_and_group():
         if _per_unit_ns(part) < least_ns:
             continue

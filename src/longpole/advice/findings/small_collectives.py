@@ -44,6 +44,8 @@ def _suspect(scene: Scene, part: Operations, per_unit: float, size: float) -> Su
     exposed_ns = int(part.exposed_ns.sum()) // part.n_units
     each_ns = int(np.median(part.transfer_ns))
     first = where(scene, int(part.operation[0]))
+    assert scene.ground is not None
+    modelled = scene.ground.cost(int(part.operation[0]), int(part.size_bytes.sum()) // part.n_units) is not None
     sized = f" of {format_bytes(round(size))}" if size > 0 else ""
     return Suspect(
         cause="many_small_collectives",
@@ -60,6 +62,7 @@ def _suspect(scene: Scene, part: Operations, per_unit: float, size: float) -> Su
         cost=_price(scene, part),
         ledger_ns=min(exposed_ns, round(each_ns * (per_unit - 1))),
         what_if=[f"--fuse {part.kind_name}=25MB"],
+        grade="recorded" if modelled else "inferred",
     )
 
 
