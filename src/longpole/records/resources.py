@@ -59,11 +59,13 @@ class Cell(msgspec.Struct):
         share: The part of the row's own time that the column needs for it at its peak; above 1 the demand or the peak
             cannot be right, or a cache served it. Left out where the demand or the peak (`peaks`) is not known.
         achievable_share: The same against what was measured to be achievable; left out where nothing was.
+        at_least: True where the demand is a lower bound, and so are the shares; else left out.
     """
 
     demand: float | Unknown
     share: float | UnsetType = UNSET
     achievable_share: float | UnsetType = UNSET
+    at_least: bool | UnsetType = UNSET
 
 
 class MatrixRow(msgspec.Struct):
@@ -151,9 +153,9 @@ class StageIndicators(msgspec.Struct):
         wall_ns: Time of the stage over all ranks and units.
         busy_share: Part of it in which the device ran something.
         compute, memory, link: The indicators.
-        covered_share: Part of its compute time whose FLOPs or bytes are known.
-        bound_class: `compute`, `memory`, `link` or `waiting`; unknown where less than half is covered, left out where
-            the device is not in the table.
+        covered_share: Part of its compute time whose FLOPs or bytes are known, or a lower bound of its bytes.
+        bound_class: `compute`, `memory`, `link` or `waiting`; unknown where less than half is known by more than a
+            bound, left out where the device is not in the table.
     """
 
     stage: str
@@ -184,12 +186,13 @@ class Resources(msgspec.Struct):
         columns: All columns, in order.
         peaks: What the columns can do; empty where the device is not in the table.
         compute_ns: Durations of all compute kernels in the units, over all ranks.
-        covered_share: Part of it whose FLOPs or bytes are known.
+        covered_share: Part of it whose FLOPs or bytes are known, or a lower bound of its bytes.
         flops_covered_share, bytes_covered_share: Part of it with FLOPs, with bytes.
         rows: The matrix, the longest first.
         uncounted: What is missing from it, the longest first.
         contention: Pairs that ran at once, the longest first.
         indicators: `all`, then by stage.
+        at_least_share: The part of `covered_share` of which only a lower bound of the bytes is known.
     """
 
     device: str | Unknown
@@ -205,3 +208,4 @@ class Resources(msgspec.Struct):
     uncounted: list[UncountedRow]
     contention: list[Contention]
     indicators: list[StageIndicators]
+    at_least_share: float = 0.0

@@ -35,6 +35,7 @@ _MATRIX: Final = (
     "demand_unknown",
     "share",
     "achievable_share",
+    "at_least",
 )
 _UNCOUNTED: Final = ("name", "why", "kernels", "device_ns", "time_share")
 _CONTENTION: Final = (
@@ -81,7 +82,7 @@ def _matrix_rows(found: Resources | None) -> Iterator[tuple[Any, ...]]:
         front = (row.kind, row.name, row.family, row.stage, row.dtype, row.calls, row.device_ns, row.time_share)
         bounds = (*_known(row.bound_by), _given(row.next_bound), _given(row.headroom))
         for column, cell in row.cells.items():
-            shares = (_given(cell.share), _given(cell.achievable_share))
+            shares = (_given(cell.share), _given(cell.achievable_share), _given(cell.at_least))
             yield *front, *bounds, column, units[column], *_known(cell.demand), *shares
 
 

@@ -28,6 +28,7 @@ _ON_DEVICE: Final = ("tensor", "vector", "hbm")
 _NO_COUNT: Final = Unknown("its shapes do not tell its FLOPs", [])
 _NO_BYTES: Final = Unknown("its shapes or element types do not tell its bytes", ["record_shapes=True"])
 _NO_SIZE: Final = Unknown("sizes of copies were not recorded", [])
+_ONLY_BOUND: Final = Unknown("of its bytes only a lower bound is known", [])
 NO_HOSTS: Final = Unknown("whether its members share a host is not recorded", ["host_name"])
 NO_ADAPTER: Final = Unknown("no table holds the rate of network adapters", [])
 
@@ -72,6 +73,7 @@ def operator_row(one: OperatorWork, peaks: Peaks, compute_ns: int, waiting: set[
         cells["hbm"] = Cell(_NO_BYTES)
     elif one.moved_bytes:
         cells["hbm"] = rate_cell(one.moved_bytes, one.device_ns, peaks, "hbm")
+        cells["hbm"].at_least = one.at_least or UNSET
     if one.occupied_ns:
         filled = one.occupancy_ns / one.occupied_ns
         cells["occupancy"] = Cell(filled, filled)
@@ -107,7 +109,7 @@ def collective_row(entry: CollectiveEntry, peaks: Peaks, hosts: dict[int, str], 
     else:
         moving_ns = entry.transfer_ns if isinstance(entry.transfer_ns, int) else 0
         demand: float | Unknown = rate * moving_ns if moving_ns else Unknown("its transfers are not known", [])
-        cells[column] = Cell(demand, *([UNSET, UNSET] if between else _rate_shares(rate, peaks, column)))
+        cells[column] = Cell(demand, *((UNSET, UNSET) if between else _rate_shares(rate, peaks, column)))
         twice = demand if isinstance(demand, Unknown) else 2 * demand
         cells["hbm"] = Cell(twice, *_rate_shares(2 * rate, peaks, "hbm"))
     row = MatrixRow(
@@ -124,10 +126,12 @@ def collective_row(entry: CollectiveEntry, peaks: Peaks, hosts: dict[int, str], 
     return name_bounds(row, peaks)
 
 
-def _rate_shares(gb_per_s: float, peaks: Peaks, column: str) -> list[float | UnsetType]:
+def _rate_shares(gb_per_s: float, peaks: Peaks, column: str) -> tuple[float | UnsetType, float | UnsetType]:
     peak = peaks.of_column(column)
-    rates = (peak.per_s, peak.achievable_per_s)
-    return [UNSET if isinstance(one, Unknown) else gb_per_s * 10**9 / one for one in rates]
+    theory, achievable = (
+        UNSET if isinstance(one, Unknown) else gb_per_s * 10**9 / one for one in (peak.per_s, peak.achievable_per_s)
+    )
+    return theory, achievable
 
 
 def link_column(entry: CollectiveEntry, hosts: Mapping[int, str]) -> tuple[str, bool]:
@@ -211,7 +215,8 @@ def name_bounds(row: MatrixRow, peaks: Peaks, *, by_host: bool = False) -> Matri
     ranked = sorted(shares, key=lambda name: -shares[name])
     row.bound_by = ranked[0]
     row.next_bound = ranked[1] if len(ranked) > 1 else UNSET
-    row.headroom = max(1 / shares[ranked[0]], 1.0) if ranked[0] != "host" else UNSET
+    is_whole = ranked[0] != "host" and row.cells[ranked[0]].at_least is UNSET
+    row.headroom = max(1 / shares[ranked[0]], 1.0) if is_whole else UNSET
     return row
 
 
@@ -226,6 +231,10 @@ def _why_no_bound(asked: dict[str, Cell], shares: dict[str, float], peaks: Peaks
     above = next((name for name in _ON_DEVICE if shares.get(name, 0.0) > POSSIBLE_MAX), None)
     if above is not None:
         return Unknown(SHARE_ABOVE[above], [])
+    # A demand that may be larger can be named as the bound, but cannot lose to another one.
+    most = max(shares, key=lambda name: shares[name], default="")
+    if any(cell.at_least is True and name != most for name, cell in asked.items()):
+        return _ONLY_BOUND
     if max(shares.values(), default=0.0) < EXPLAINS_MIN:
         return Unknown("no column explains a tenth of its time: short kernels, or a resource without figures here", [])
     return None

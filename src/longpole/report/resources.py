@@ -96,6 +96,7 @@ def resources_of(digests: Sequence[RankDigest], collectives: list[CollectiveEntr
         uncounted=_uncounted(rows, compute_ns),
         contention=contentions(rows, found),
         indicators=_indicators(digests, rows, work, peaks),
+        at_least_share=sum(one.device_ns for one in work if _is_bound(one)) / compute_ns,
     )
 
 
@@ -119,6 +120,11 @@ def _share(work: list[OperatorWork], compute_ns: int, *, flops: bool, moved: boo
         one.device_ns for one in work if (flops and one.flops is not None) or (moved and one.moved_bytes is not None)
     )
     return covered_ns / compute_ns
+
+
+def _is_bound(work: OperatorWork) -> bool:
+    """Return whether nothing but a lower bound is known of what an operator does."""
+    return work.at_least and work.flops is None
 
 
 def _uncounted(rows: list[RowDigest], compute_ns: int) -> list[UncountedRow]:
@@ -176,7 +182,9 @@ def _stage(
         covered_share=_share(work, compute_ns, flops=True, moved=True) if compute_ns else 0.0,
     )
     if peaks.device is not None:
-        entry.bound_class = _class(entry, has_compute=compute_ns > 0)
+        whole = [one for one in work if not _is_bound(one)]
+        known = _share(whole, compute_ns, flops=True, moved=True) if compute_ns else 0.0
+        entry.bound_class = _class(entry, known, has_compute=compute_ns > 0)
     return entry
 
 
@@ -267,15 +275,15 @@ def _link(digests: list[RankDigest], stage: str, wall_ns: int, peaks: Peaks) -> 
     )
 
 
-def _class(entry: StageIndicators, *, has_compute: bool) -> str | Unknown:
-    """Name what a stage is bound by, where enough of it is known."""
+def _class(entry: StageIndicators, known_share: float, *, has_compute: bool) -> str | Unknown:
+    """Name what a stage is bound by, where enough of it is known, and by more than a bound."""
     if entry.busy_share < WAITING_BELOW:
         return "waiting"
     if not has_compute:
         return "link" if isinstance(entry.link.share, float) and entry.link.share else Unknown("nothing was computed")
-    if entry.covered_share < CLASS_MIN_COVER:
+    if known_share < CLASS_MIN_COVER:
         return Unknown(
-            f"FLOPs or bytes are known of {entry.covered_share:.0%} of its compute time, less than half",
+            f"FLOPs or bytes are known of {known_share:.0%} of its compute time, less than half",
             ["record_shapes=True"],
         )
     shares: dict[str, float] = {}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from msgspec import UNSET
 
 from longpole.records.ledger import Unknown
+from longpole.records.operator_work import OperatorWork
 from longpole.records.resources import COLUMNS, MatrixRow, Resources
 from longpole.report.resource_peaks import Peaks
+from longpole.report.resource_rows import operator_row
 from longpole.report.resources import resources_of
 from tests.build import Script, measure
 
@@ -120,6 +123,52 @@ class TestCells:
         assert tuple(columns) == COLUMNS
         assert "counters" in columns["l2"]
         assert columns["tensor"] == ""
+
+
+class TestBounds:
+    """Three tables of unknown widths: 4 elements of 2 bytes a row of 10⁷ indices, indices, offsets."""
+
+    LOOK_UP = "fbgemm::split_embedding_codegen_lookup_rowwise_adagrad_function"
+    SHAPES = "[[0], [9600], [0], [0, 0], [3], [3], [4], [], [], [4], [], [10000000], [25]]"
+    TYPES = (*["c10::Half"] * 4, "int", "long", "int", "Scalar", "Scalar", "long", "Scalar", "long", "long")
+    LEAST_BYTES = 10**7 * (4 * 2 + 8) + 25 * 8
+
+    def script(self, *, product_us: float = 200) -> Script:
+        script = one_product(took_us=product_us, unit_us=product_us + 250)
+        types = "[" + ", ".join(f'"{one}"' for one in self.TYPES) + "]"
+        script.op(self.LOOK_UP, 20, 40, shapes=self.SHAPES, types=types)
+        script.kernel(30 + product_us, 230 + product_us, script.launch(25, 28))
+        return script
+
+    def test_a_lower_bound_says_so_and_names_nothing(self) -> None:
+        row = row_of(resources(self.script()), self.LOOK_UP)
+
+        assert row.cells["hbm"].demand == self.LEAST_BYTES
+        assert row.cells["hbm"].at_least is True
+        assert row.cells["hbm"].share == pytest.approx(self.LEAST_BYTES / 3.35e12 / 200e-6)
+        assert isinstance(row.bound_by, Unknown)
+        assert row_of(resources(self.script())).cells["hbm"].at_least is UNSET
+
+    def test_what_is_covered_by_a_bound_names_no_class(self) -> None:
+        half, less = resources(self.script()), resources(self.script(product_us=198))
+
+        assert (half.covered_share, half.at_least_share) == (1.0, 0.5)
+        assert half.indicators[0].bound_class == "compute"
+        assert less.indicators[0].covered_share == 1.0
+        assert isinstance(less.indicators[0].bound_class, Unknown)
+
+    def test_a_bound_can_be_named_and_cannot_lose(self) -> None:
+        """A row of given bytes, of FLOPs that need more of its time than the bytes do, and less."""
+        peaks = Peaks.of(H100)
+        row = OperatorWork("x", "embedding", "forward", "vector", "fp32", device_ns=1_000_000, at_least=True)
+        loses = msgspec.structs.replace(row, flops=50 * 10**9, moved_bytes=10**9)
+        wins = msgspec.structs.replace(row, flops=5 * 10**9, moved_bytes=2 * 10**9)
+
+        lost, won = (operator_row(one, peaks, 1_000_000, set()) for one in (loses, wins))
+
+        assert isinstance(lost.bound_by, Unknown)
+        assert "lower bound" in lost.bound_by.unknown
+        assert (won.bound_by, won.headroom) == ("hbm", UNSET)
 
 
 class TestIndicators:

@@ -17,6 +17,7 @@ from longpole.report.figures.sheet import (
     text_color_on,
     write_notes,
 )
+from longpole.report.resource_words import at_least, covered_words
 from longpole.units import format_ns
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
 
-    from longpole.records.resources import Cell, Indicator, MatrixRow, Resources, StageIndicators
+    from longpole.records.resources import Cell, Contention, Indicator, MatrixRow, Resources, StageIndicators
 
 ROWS_MAX: Final = 24
 WIDTH_MIN_IN: Final = 6.0
@@ -38,6 +39,10 @@ _BLUES: Final = ("#f7fbff", "#d0e1f2", "#94c4df", "#4a98c9", "#1764ab", "#08306b
 _NOTHING: Final = "white"
 _NOT_KNOWN: Final = "#e3e5e8"
 _INDICATORS: Final = ("compute", "memory", "link")
+_PAIRS_MAX: Final = 6
+_PAIR_COLUMNS: Final = ("both need", "first takes", "second takes")
+_HEAD_IN: Final = 0.7
+"""Of a part: its title, its columns' names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ class _Box:
 
 
 def draw_matrix(resources: Resources, *, width_in: float) -> Drawn:
-    """Draw the matrix, and below it the three indicators by stage.
+    """Draw the matrix, below it the three indicators by stage, and what ran at once.
 
     Args:
         resources: The matrix of a report.
@@ -59,17 +64,20 @@ def draw_matrix(resources: Resources, *, width_in: float) -> Drawn:
     rows = [row for row in resources.rows if row.time_share >= SHARE_MIN][:ROWS_MAX]
     columns = [column.name for column in resources.columns if any(column.name in row.cells for row in rows)]
     stages = resources.indicators
+    pairs = resources.contention[:_PAIRS_MAX]
     says = f"What work asks of {resources.device_name or 'the device'}"
     with own_look():
-        heights = [max(len(rows), 1), max(len(stages), 1)]
-        figure = new_figure(width_in, 1.6 + _ROW_IN * sum(heights))
-        upper, lower = figure.subplots(2, 1, height_ratios=heights)
+        heights = [max(len(rows), 1), max(len(stages), 1), *([len(pairs)] if pairs else [])]
+        figure = new_figure(width_in, 0.9 + _HEAD_IN * (len(heights) - 1) + _ROW_IN * sum(heights))
+        upper, lower, *rest = figure.subplots(len(heights), 1, height_ratios=heights)
         figure.suptitle(shown(says, 90), x=0.01, ha="left", fontsize=8.5, fontweight="bold")
         _draw_grid(upper, [_name(row) for row in rows], columns, [_boxes(row, columns) for row in rows])
         _write_beside(upper, [_bound(row.bound_by, row.next_bound) for row in rows])
         lower.set_title("Indicators by stage", loc="left", fontsize=7.5, fontweight="bold")
         _draw_grid(lower, [_stage(one) for one in stages], _INDICATORS, [_indicators(one) for one in stages])
         _write_beside(lower, [_bound(one.bound_class, UNSET) for one in stages])
+        for axes in rest:
+            _draw_pairs(axes, pairs)
         notes = _notes(resources, columns, len(rows))
         write_notes(figure, notes)
     return Drawn(figure, f"{says}: {len(rows)} of {len(resources.rows)} rows", notes)
@@ -84,7 +92,7 @@ def _box(cell: Cell | None) -> _Box:
         return _Box(None, "", asked=False)
     if not isinstance(cell.share, float | int) or isinstance(cell.demand, Unknown):
         return _Box(None, "?")
-    return _Box(float(cell.share), f"{100 * cell.share:.0f} %")
+    return _Box(float(cell.share), f"{at_least(cell)}{100 * cell.share:.0f} %")
 
 
 def _indicators(stage: StageIndicators) -> list[_Box]:
@@ -93,6 +101,24 @@ def _indicators(stage: StageIndicators) -> list[_Box]:
         _Box(one.share, f"{100 * one.share:.0f} %") if isinstance(one.share, float) else _Box(None, "?")
         for one in found
     ]
+
+
+def _draw_pairs(axes: Axes, pairs: Sequence[Contention]) -> None:
+    """Draw what pairs need together of the column that they fight over, and how much longer each takes than alone."""
+    axes.set_title("Work that ran at once", loc="left", fontsize=7.5, fontweight="bold")
+    names = [f"{shown(one.first, 24)} + {shown(one.second, 24)}  {format_ns(one.together_ns)}" for one in pairs]
+    _draw_grid(axes, names, _PAIR_COLUMNS, [_pair(one) for one in pairs])
+    _write_beside(axes, [one.column.replace("_", "-") if isinstance(one.column, str) else "" for one in pairs])
+
+
+def _pair(one: Contention) -> list[_Box]:
+    needs = one.demand_share
+    need = _Box(needs, f"{100 * needs:.0f} %") if isinstance(needs, float) else _Box(None, "?")
+    return [need, *(_slower(slow) for slow in (one.first_slowdown, one.second_slowdown))]
+
+
+def _slower(slowdown: object) -> _Box:
+    return _Box(max(slowdown - 1, 0.0), f"{slowdown:.2f} ×") if isinstance(slowdown, float) else _Box(None, "?")
 
 
 def _name(row: MatrixRow) -> str:
@@ -108,6 +134,11 @@ def _bound(first: Any, second: Any) -> str:
     if not isinstance(first, str):
         return "not known"
     return f"{first}, then {second}" if isinstance(second, str) and second else first
+
+
+def _left_out(resources: Resources) -> str:
+    left = len(resources.contention) - _PAIRS_MAX
+    return f"; {left} shorter pairs are in --json" if left > 0 else ""
 
 
 def _draw_grid(axes: Axes, names: Sequence[str], columns: Sequence[str], boxes: Sequence[Sequence[_Box]]) -> None:
@@ -140,12 +171,17 @@ def _write_beside(axes: Axes, texts: Sequence[str]) -> None:
 
 
 def _notes(resources: Resources, columns: Sequence[str], drawn: int) -> list[str]:
-    covered = f"FLOPs or bytes are known of {100 * resources.covered_share:.0f} % of compute time"
+    covered = f"FLOPs or bytes are known of {covered_words(resources)}"
     notes = [
         "Each cell: the part of the row's own time that the column's peak would need for what the row asks of it;"
         " ? is not known, white is nothing asked. Right: what bounds the row. Left: its part of compute time.",
         f"{covered}, from {resources.basis}",
     ]
+    if resources.contention:
+        notes.append(
+            "At once: what both need of the column that they fight over (right); how many times as long the first and"
+            f" the second take as alone (dark: twice); ? is not known{_left_out(resources)}"
+        )
     if isinstance(resources.device, Unknown):
         notes.append(f"no peaks: {resources.device.unknown}")
     empty = [column.name.replace("_", "-") for column in resources.columns if column.name not in columns]

@@ -8,6 +8,7 @@ from msgspec import UNSET
 
 from longpole.records.ledger import Unknown
 from longpole.report.page.markup import Figure, section, share, table, text, time
+from longpole.report.resource_words import at_least, covered_words
 
 if TYPE_CHECKING:
     from longpole.records.resources import Cell, Contention, Indicator, MatrixRow, Resources
@@ -31,7 +32,7 @@ def render_resources(report: Report) -> str:
     if isinstance(found, Unknown):
         return section(RESOURCES, f"<p class=unknown>Not known: {text(found.unknown)}</p>")
     name = text(found.device_name or "device")
-    covered = f"{name}: FLOPs or bytes are known of {share(found.covered_share)} of compute time."
+    covered = f"{name}: FLOPs or bytes are known of {covered_words(found)}."
     return section(
         RESOURCES, f"<p>{covered}</p>", _indicators(found), _matrix(found), _uncounted(found), _contention(found)
     )
@@ -53,7 +54,7 @@ def _indicators(found: Resources) -> str:
     if not rows:
         return ""
     head = ["stage", "device busy", "compute", "memory", "link", "covered", "bound by"]
-    return f"<h3>Three indicators</h3>{table(head, rows)}"
+    return f"<h3>Three indicators</h3>{table(head, rows, shape='wide')}"
 
 
 def _indicator(one: Indicator) -> str:
@@ -71,7 +72,7 @@ def _matrix(found: Resources) -> str:
     left = len(found.rows) - _ROWS_MAX
     more = f"<p class=note>{left} shorter rows are in --json and --csv.</p>" if left > 0 else ""
     head = ["operator", "of compute", *(name.replace("_", "-") for name in columns), "bound by", "then by"]
-    return f"<h3>Resource–time matrix</h3>{table(head, rows)}{more}"
+    return f"<h3>Resource–time matrix</h3>{table(head, rows, shape='wide')}{more}"
 
 
 def _row(one: MatrixRow, columns: list[str]) -> list[str]:
@@ -96,7 +97,7 @@ def _cell(cell: Cell | None) -> str:
         return "–"
     if isinstance(cell.demand, Unknown):
         return share(cell.demand)
-    return share(cell.share) if cell.share is not UNSET else "·"
+    return f"{at_least(cell)}{share(cell.share)}" if cell.share is not UNSET else "·"
 
 
 def _uncounted(found: Resources) -> str:

@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from longpole.records.ledger import Unknown
 from longpole.report.escape import escape
+from longpole.report.resource_words import BOUND_SHOWN_MIN
 from longpole.report.text.layout import columns_of, pad, shorten, wrap
 from longpole.units import format_ns
 
@@ -42,6 +43,8 @@ def render_resources(report: Report, style: Style) -> list[str]:
         return []
     name = found.device if isinstance(found.device, str) else found.device_name or "device not named"
     covered = f"FLOPs or bytes known of {found.covered_share:.0%} of {format_ns(found.compute_ns)} compute time"
+    if found.at_least_share >= BOUND_SHOWN_MIN:
+        covered += f", of {found.at_least_share:.0%} a bound"
     lines = [style.title("RESOURCES", f"{escape(name)} · {covered}")]
     if isinstance(found.device, Unknown):
         says = f"{escape(found.device.unknown)}; demands are in --json and --csv"

@@ -17,6 +17,7 @@ from longpole.records.ledger import Unknown
 from longpole.records.resources import (
     Cell,
     ColumnEntry,
+    Contention,
     Indicator,
     MatrixRow,
     Resources,
@@ -293,6 +294,26 @@ def test_a_cell_of_the_matrix_says_its_share_and_what_is_not_known_is_a_question
     assert "l2" not in written
     assert not any("aten::tiny" in one for one in written)
     assert "the 1 longest of 2 rows" in drawn.notes
+
+
+def test_what_ran_at_once_stands_below_the_matrix() -> None:
+    pair = Contention("aten::mm", "collective", ms(3), "hbm", demand_share=1.3, first_slowdown=1.25)
+    drawn: Any = draw_matrix(msgspec.structs.replace(matrix(), contention=[pair] * 8), width_in=WIDE)
+    written = texts(drawn.figure)
+
+    assert "aten::mm + collective  3.00 ms" in written
+    assert written.count("130 %") == written.count("1.25 ×") == 6
+    assert written.count("?") == 2 + 6
+    assert any("2 shorter pairs" in note for note in drawn.notes)
+
+
+def test_a_share_that_may_be_larger_is_marked_so() -> None:
+    resources = msgspec.structs.replace(matrix(), at_least_share=0.25)
+    resources.rows[0].cells["hbm"] = Cell(1.0e9, 0.125, at_least=True)
+    drawn: Any = draw_matrix(resources, width_in=WIDE)
+
+    assert "≥ 12 %" in texts(drawn.figure)
+    assert "FLOPs or bytes are known of 80 % of compute time, of 25 % only a lower bound, from shapes" in drawn.notes
 
 
 def test_a_matrix_of_a_device_without_peaks_says_that_it_has_none() -> None:
