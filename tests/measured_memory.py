@@ -41,6 +41,7 @@ MODELS = {
     "deepseekv3": DEEPSEEK_V3,
     "llama3.1-8B": LLAMA_8B,
     "llama3.1-70B": LLAMA_70B,
+    "llama3.1-405B": replace(LLAMA_405B, layers=126, key_value_heads=8),
 }
 
 
@@ -65,4 +66,29 @@ def torchtitan_memory(row: dict[str, str]) -> DeviceMemory:
         recompute="full" if row["ac"] == "full" else "none",
         fused_loss=False,
     )
+    return device_memory(MODELS[row["model"]], layout, work, optimizer="adam-fsdp")
+
+
+def pipelined_layout(row: dict[str, str]) -> Layout:
+    """Return the layout of one of torchtitan's rows with a pipeline; "fsdp" counts the replicas beside CP."""
+    chunks = 2 if row["schedule"].startswith("Interleaved") else 1
+    tp, pp, cp = int(row["tp"]), int(row["pp"]), int(row["cp"])
+    return Layout(
+        tp=tp, pp=pp, cp=cp, dp=int(row["gpus"]) // (tp * pp * cp), sp=True, zero=3, vp=chunks,
+        schedule="1f1b" if chunks == 1 else "interleaved",
+    )  # fmt: skip
+
+
+def pipelined_memory(row: dict[str, str]) -> DeviceMemory:
+    """Compute such a row; the batch of a replica is divided into as many micro-batches as the model has parts."""
+    layout, local = pipelined_layout(row), int(row["local_batch"])
+    parts = layout.pp * layout.vp
+    work = Work(
+        sequence=int(row["seq_len"]),
+        micro_batch=local // parts,
+        global_batch=local * layout.dp,
+        recompute="full",
+        fused_loss=False,
+    )
+    check(MODELS[row["model"]], layout, work, devices=int(row["gpus"]))
     return device_memory(MODELS[row["model"]], layout, work, optimizer="adam-fsdp")

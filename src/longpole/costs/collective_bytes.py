@@ -189,7 +189,7 @@ def _boundaries(sender: Sender, stage: int) -> Iterator[Message]:
 def _data_parallel(sender: Sender, stage: int, owned: _Owned) -> Iterator[Message]:
     layout = sender.layout
     held = held_by_stage(sender.model, layout)[stage]
-    if layout.zero < FSDP_STAGE:
+    if layout.zero < FSDP_STAGE or layout.keeps_gathered:
         yield from _reduced(sender, held.dense, ("dp", layout.dp * layout.cp), "")
         yield from _reduced(sender, held.routed, ("edp", layout.expert_dp), " of experts")
     elif layout.world > layout.pp:
@@ -214,6 +214,8 @@ def _reduced(sender: Sender, held: float, among: tuple[Dimension, int], of: str)
         return
     if zero == 1:
         yield sender.once(f"gradients{of}", scatter, gradients, "the last backward pass")
+    elif sender.layout.keeps_gathered:  # one module after the other, behind all passes
+        yield sender.once(f"gradients{of}", scatter, gradients)
     else:
         yield from sender.sent(f"gradients{of}", scatter, gradients, {"backward": 1.0}, "the backward pass")
     weights = (HELD_BYTES, {"held": held, "each": sender.weight})

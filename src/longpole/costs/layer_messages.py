@@ -62,7 +62,7 @@ def messages_of_layers(sender: Sender, policy: Recompute, layers: float, *, has_
         yield from _context(sender, policy, layers)
     if has_experts:
         yield from _experts(sender, policy, layers)
-    if layout.zero == FSDP_STAGE:
+    if layout.zero == FSDP_STAGE and not layout.keeps_gathered:
         held = held_by_kind(sender.model, layout, has_experts=has_experts)
         yield from sharded(sender, "a layer", held.dense, held.routed, layers)
 

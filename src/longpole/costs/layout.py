@@ -35,7 +35,7 @@ class Layout:
         etp: Tensor parallelism of experts.
         vp: Chunks of a pipeline stage (interleaved schedule).
         sp: Sequence parallelism: what tensor parallelism leaves whole is divided along the sequence.
-        zero: Stage of ZeRO; 1 is Megatron's distributed optimizer, 3 is FSDP with resharding.
+        zero: Stage of ZeRO; 1 is Megatron's distributed optimizer, 3 is FSDP, resharding but under a pipeline.
         schedule: One of `SCHEDULES`.
         cp_kind: How context parallelism brings keys and values together: one of `CP_KINDS`.
         chunk_layers: Layers of each pipeline chunk, in the order of the model; empty for as even as they come.
@@ -63,6 +63,15 @@ class Layout:
     def expert_dp(self) -> int:
         """Replicas of each expert."""
         return max(self.world // (self.ep * self.etp * self.pp), 1)
+
+    @property
+    def keeps_gathered(self) -> bool:
+        """Whether FSDP keeps gathered weights and whole gradients until the last micro-batch is through.
+
+        Under a pipeline, as PyTorch's stages have it: they neither shard again after a pass nor reduce before the last
+        one (`torch.distributed.pipelining.stage`, `backward_maybe_with_nosync` and `_post_backward`).
+        """
+        return self.zero == 3 and self.pp > 1
 
     def chunks(self, layers: int) -> tuple[int, ...]:
         """Return how many layers each of the pp · vp chunks has, in the order of the model.

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from longpole.costs.formula import Formula, quantity
-from longpole.costs.memory import CONTEXT_BYTES, MARGIN, MARGIN_SHARE, TRANSIENT, device_memory, moments_of
+from longpole.costs.memory import CONTEXT_BYTES, MARGIN, TRANSIENT, device_memory, moments_of
 from longpole.costs.memory_activations import in_flight_formula, logits_term, outer_terms
 from longpole.costs.memory_stages import LayerKind, figures_of
 from longpole.costs.memory_states import STATE_BYTES, optimizer_of, state_terms
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from longpole.costs.memory import StageMemory
     from longpole.costs.memory_activations import Term
     from longpole.costs.memory_stages import StageFigures, StageMakeup
-    from longpole.costs.memory_states import Optimizer
+    from longpole.costs.memory_states import Held, Optimizer
 
 LAYERS: Final = Formula("count*layer", "B", "layers of a kind, and what is kept of one for a micro-batch")
 ACTIVATIONS: Final = Formula(
@@ -71,10 +71,10 @@ def explain_memory(
         *_explained(outer_terms(model, layout, work, first=makeup.first, last=makeup.last)),
         _of_activations(figures, makeup, shown),
         *_explained([logits_term(model, layout, work)] if makeup.last else []),
-        *_of_transients(figures, makeup, shown),
+        *_of_transients(figures, makeup, shown, held),
         _of_buffers(shown),
         quantity("peak", PEAK, **shown.parts()),
-        quantity("margin", MARGIN, share=MARGIN_SHARE, allocated=shown.allocated_bytes),
+        quantity("margin", MARGIN, share=shown.margin_share, allocated=shown.allocated_bytes),
     ]
     return tuple(replace(one, name=f"memory of stage {shown.stage}: {one.name}") for one in found)
 
@@ -98,9 +98,9 @@ def _of_activations(figures: StageFigures, makeup: StageMakeup, shown: StageMemo
     return quantity("activations", ACTIVATIONS, in_flight=shown.in_flight, layers=layers, around=around)
 
 
-def _of_transients(figures: StageFigures, makeup: StageMakeup, shown: StageMemory) -> list[Quantity]:
+def _of_transients(figures: StageFigures, makeup: StageMakeup, shown: StageMemory, held: Held) -> list[Quantity]:
     """Explain what stands, what comes and goes, and their sum; what layers of several kinds need alike is told once."""
-    terms = figures.standing_terms(makeup)
+    terms = figures.standing_terms(makeup, held)
     if makeup.last:
         terms.append(head_backward_term(figures.model, figures.layout, figures.work))
     for kind, _ in makeup.kinds:
@@ -108,7 +108,7 @@ def _of_transients(figures: StageFigures, makeup: StageMakeup, shown: StageMemor
         if kind.policy != "none":
             again = figures.terms_of_layer(LayerKind(kind.has_experts, "none"))
             terms += [term._replace(name=f"{term.name}, computed again") for term in again]
-    standing, moments = figures.standing_bytes(makeup), moments_of(figures, makeup)
+    standing, moments = figures.standing_bytes(makeup, held), moments_of(figures, makeup)
     total = quantity("transients", TRANSIENT, standing=standing, logits=shown.logits_bytes, **moments)
     return [*_explained({term.name: term for term in terms}.values()), total]
 

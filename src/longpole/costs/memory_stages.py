@@ -105,12 +105,13 @@ class StageFigures:
             self.model, self.layout, self.work, has_experts=kind.has_experts, imbalance=self._imbalance
         )
 
-    def standing_terms(self, stage: StageMakeup) -> list[Term]:
+    def standing_terms(self, stage: StageMakeup, held: Held) -> list[Term]:
         """Return what stands while a step runs."""
         dense, experts = layer_kinds(self.model)
         present = {kind.has_experts for kind, _ in stage.kinds}
         layers = [layer for has, layer in ((False, dense), (True, experts)) if has in present and layer is not None]
-        return standing_terms(self.model, self.layout, self.work, layers, has_matrix=stage.first or stage.last)
+        has_matrix = stage.first or stage.last
+        return standing_terms(self.model, self.layout, self.work, layers, has_matrix=has_matrix, of_stage=held.total)
 
     def layer_bytes(self, kind: LayerKind) -> float:
         """Return what is kept of a layer for one micro-batch."""
@@ -143,10 +144,10 @@ class StageFigures:
             self._needed[kind] = passes + self.again_bytes(kind)
         return self._needed[kind]
 
-    def standing_bytes(self, stage: StageMakeup) -> float:
+    def standing_bytes(self, stage: StageMakeup, held: Held) -> float:
         """Return what stands while a step runs."""
         if stage not in self._standing:
-            self._standing[stage] = sum_of(self.standing_terms(stage))
+            self._standing[stage] = sum_of(self.standing_terms(stage, held))
         return self._standing[stage]
 
 
@@ -170,6 +171,7 @@ def _divided(layout: Layout) -> Layout:
         sp=layout.sp,
         cp_kind=layout.cp_kind,
         zero=3 if layout.zero == 3 else 0,
+        pp=2 if layout.keeps_gathered else 1,
     )
 
 

@@ -54,6 +54,12 @@ GATHERED: Final = Formula(
     "arXiv:2304.11277, section 4: the unit that is computed and the one fetched ahead, whole; a unit's gradient before"
     " and while it is reduced",
 )
+KEPT_GATHERED: Final = Formula(
+    "(e + gradient_bytes)*held + e*largest",
+    "B",
+    "torch.distributed.pipelining.stage: a stage gathers its weights once a step, and sums whole gradients until they"
+    " are reduced behind the last micro-batch; the largest module's gradient comes in the weights' type and is added",
+)
 # Copies of queries, output and their gradients, and of keys, values and theirs, that an exchange of context parallelism
 # holds at once; an all-gather holds as many as it has ranks.
 _COPIES: Final = {"ring": (1.0, 4.0), "all_gather": (1.0, 2.0), "all_to_all": (4.0, 4.0)}
@@ -100,7 +106,13 @@ def _gathered(layout: Layout) -> int:
 
 
 def standing_terms(
-    model: Architecture, layout: Layout, work: Work, layers: Sequence[LayerParameters], *, has_matrix: bool
+    model: Architecture,
+    layout: Layout,
+    work: Work,
+    layers: Sequence[LayerParameters],
+    *,
+    has_matrix: bool,
+    of_stage: float = 0.0,
 ) -> list[Term]:
     """Return what stands while a step runs: gathered weights, or gradients of weights before they are added.
 
@@ -110,10 +122,16 @@ def standing_terms(
         work: Types of weights and gradients.
         layers: Each kind of layer that the stage has.
         has_matrix: Whether the stage has the embedding or the head.
+        of_stage: Parameters of the whole stage.
     """
     element_bytes = ELEMENT_BYTES[work.dtype]
     held = [held_by_layer(layer, layout) for layer in layers]
     matrix = model.vocabulary * model.hidden / layout.tp if has_matrix else 0.0
+    if layout.keeps_gathered:
+        largest = max((layer.total for layer in held), default=0.0)
+        kept = {"e": element_bytes, "held": of_stage, "largest": max(largest, matrix)}
+        kept["gradient_bytes"] = work.gradient_bytes
+        return [Term("weights and gradients kept whole", KEPT_GATHERED, kept)]
     if layout.zero == 3:
         ahead = max((layer.total for layer in held), default=0.0)
         inputs = {"e": element_bytes, "current": max(ahead, matrix), "ahead": ahead}

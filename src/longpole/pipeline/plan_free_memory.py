@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.costs.layout import complaints
-from longpole.costs.memory import MARGIN_SHARE, device_memory
+from longpole.costs.memory import device_memory
 from longpole.pipeline.plan_parts import policy_text
 from longpole.pipeline.plan_search import Candidate, timed
 from longpole.records.ledger import Unknown
@@ -58,8 +58,11 @@ class _Saving:
         memory = device_memory(planned.model, self.layout, work, optimizer=self.optimizer)
         if not self.free:
             return memory.needed_bytes
-        factor = 1.0 if self.free == "buffers" else 1.0 + MARGIN_SHARE
-        return max(stage.peak_bytes + stage.margin_bytes - factor * stage.parts()[self.free] for stage in memory.stages)
+        allocated = self.free != "buffers"  # the margin is a share of what the allocator holds
+        return max(
+            stage.peak_bytes + stage.margin_bytes - (1.0 + allocated * stage.margin_share) * stage.parts()[self.free]
+            for stage in memory.stages
+        )
 
 
 def find_savings(planned: Planned, costs: CollectiveCosts) -> list[PlanSaving]:

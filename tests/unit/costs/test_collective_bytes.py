@@ -135,6 +135,18 @@ def test_weights_that_stay_gathered_are_gathered_once() -> None:
     assert gathers == [2 * 41, 41]  # 40 layers, and what is around them
 
 
+def test_fsdp_under_a_pipeline_gathers_and_reduces_once_a_step() -> None:
+    """As PyTorch's stages do; nothing runs beside the reduction, which comes behind the last micro-batch."""
+    layout = Layout(dp=8, pp=2, zero=3)
+    messages = step_messages(LLAMA_13B, layout, _work(global_batch=64))
+    of_data = [one for one in messages if one.dimension in ("dp", "fsdp")]
+
+    assert [(one.kind, one.count, one.hides_behind) for one in of_data] == [
+        ("reduce_scatter", 1.0, ""),
+        ("all_gather", 1.0, "the next forward pass"),
+    ]
+
+
 def test_sharded_layers_are_told_from_what_is_around_them_and_experts_from_the_rest() -> None:
     """The names by which the step model spreads them over the layers."""
     work = Work(sequence=4096, micro_batch=1, global_batch=16)

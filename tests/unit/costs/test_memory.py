@@ -14,13 +14,23 @@ from longpole.costs.layout import Layout, Recompute, Work
 from longpole.costs.memory import (
     COMMUNICATION_BYTES,
     CONTEXT_BYTES,
+    GATHERED_MARGIN_SHARE,
     MARGIN_SHARE,
     device_memory,
 )
 from longpole.costs.memory_explained import explain_memory
-from longpole.costs.memory_states import Optimizer
+from longpole.costs.memory_states import Optimizer, held_by_stage
 from longpole.errors import UsageError
-from tests.measured_memory import DEEPSEEK_V3, GIB, LLAMA_8B, megatron_memory, torchtitan_memory
+from tests.measured_memory import (
+    DEEPSEEK_V3,
+    GIB,
+    LLAMA_8B,
+    MODELS,
+    megatron_memory,
+    pipelined_layout,
+    pipelined_memory,
+    torchtitan_memory,
+)
 from tests.published_tables import read_table
 
 if TYPE_CHECKING:
@@ -126,6 +136,24 @@ def test_a_70b_model_with_its_loss_divided_over_ranks_is_met_within_ten_per_cent
     assert -0.10 < memory.allocated_bytes / GIB / reserved["no"] - 1 <= 0
 
 
+def test_fsdp_under_a_pipeline_is_low_by_a_fifth_at_most(oracles: Path) -> None:
+    """405B on 512 devices, TP 8 and PP 8; the batch of a replica is divided into as many parts as there are stages.
+
+    What ZeRO-3 keeps without a pipeline would be less than half of it.
+    """
+    rows = [row for row in read_table(oracles, "torchtitan_h100") if row["model"] == "llama3.1-405B"]
+
+    errors = []
+    for row in rows:
+        assert float(row["mem_gib"]) * GIB < pipelined_memory(row).worst.allocated_bytes * (1 + GATHERED_MARGIN_SHARE)
+        memory = pipelined_memory(row).worst
+        errors.append(memory.allocated_bytes / GIB / float(row["mem_gib"]) - 1)
+        whole = 6 * held_by_stage(MODELS["llama3.1-405B"], pipelined_layout(row))[memory.stage].total
+        assert (memory.allocated_bytes - whole) / GIB < 0.5 * float(row["mem_gib"])
+    assert len(errors) == 6
+    assert all(-0.215 < error < -0.10 for error in errors), errors
+
+
 def test_sixteen_times_the_shards_save_what_they_saved(oracles: Path) -> None:
     """From 8 to 128 devices at the same local batch: 15 GiB less, all of it states."""
     rows = [
@@ -165,7 +193,8 @@ def test_parts_add_up_and_none_is_negative(model: Architecture, layout: Layout) 
         assert sum(stage.parts().values()) == pytest.approx(stage.peak_bytes, rel=1e-12)
         assert all(part >= 0 for part in stage.parts().values()), stage
     assert memory.peak_bytes == max(stage.peak_bytes for stage in memory.stages)
-    assert memory.needed_bytes == memory.peak_bytes + MARGIN_SHARE * memory.worst.allocated_bytes
+    share = GATHERED_MARGIN_SHARE if layout.keeps_gathered else MARGIN_SHARE
+    assert memory.needed_bytes == memory.peak_bytes + share * memory.worst.allocated_bytes
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=Layout.label)

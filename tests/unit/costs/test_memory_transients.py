@@ -9,7 +9,7 @@ import pytest
 from longpole.costs.architecture import Architecture, Experts
 from longpole.costs.layout import Layout, Work
 from longpole.costs.memory import device_memory
-from longpole.costs.memory_states import layer_kinds
+from longpole.costs.memory_states import held_by_stage, layer_kinds
 from longpole.costs.memory_transients import backward_terms, head_backward_term, standing_terms
 
 H, A, K, D, F, V = 512, 8, 2, 64, 2048, 10000
@@ -105,6 +105,18 @@ def test_zero_3_gathers_two_layers_and_reduces_one() -> None:
 
     assert standing(layout=layout, ends=False) == 2 * 2 * LAYER + (2 + 4) * LAYER
     assert standing(layout=layout, ends=True) == 2 * (V * H + LAYER) + (2 + 4) * V * H
+
+
+def test_fsdp_under_a_pipeline_keeps_weights_and_gradients_whole() -> None:
+    """Stage 1 of 2 has half of the layers, the final norm and the head: 2 bytes of weight, 4 of gradient each."""
+    layout = Layout(dp=8, pp=2, zero=3)
+    stage = device_memory(MODEL, layout, replace(WORK, global_batch=16)).stages[1]
+    held = held_by_stage(MODEL, layout)[1].total
+
+    moments = stage.transient_bytes - (2 + 4) * held - 2 * max(LAYER, V * H)
+
+    assert held == MODEL.layers // 2 * LAYER + V * H + H
+    assert 0 < moments == 2 * V * H + 2 * TOKENS * H  # the head's backward, as without FSDP
 
 
 # ------------------------------------------------------------------ which moment is the peak
