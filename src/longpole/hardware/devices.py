@@ -27,6 +27,8 @@ ALIASES: Final[dict[str, str]] = {
     "a100": "A100-SXM4-80GB",
     "a100 40gb": "A100-SXM4-40GB",
     "a100 80gb": "A100-SXM4-80GB",
+    # A variant of the SXM4 part of 40 GB: the driver lists both under device id 20B0 (open-gpu-kernel-modules, README).
+    "a100 pg509 200": "A100-SXM4-40GB",
     "a100 sxm": "A100-SXM4-80GB",
     "a100 sxm4": "A100-SXM4-80GB",
     "h100": "H100-SXM5-80GB",
@@ -38,6 +40,8 @@ ALIASES: Final[dict[str, str]] = {
     "b200": "B200-SXM-180GB",
     "gb200": "GB200-per-GPU",
     "v100": "V100-SXM2-32GB",
+    "tesla v100 dgxs 32gb": "V100-DGXS-32GB",
+    "tesla v100 sxm2 16gb": "V100-SXM2-16GB",
     "tesla v100 sxm2 32gb": "V100-SXM2-32GB",
     "tpu v4": "TPUv4",
     "tpu v5e": "TPUv5e",
@@ -47,6 +51,7 @@ ALIASES: Final[dict[str, str]] = {
 # Least "total capacity" of a part in public out-of-memory reports of PyTorch: the GB of data sheets are GiB, less what
 # firmware, driver and, on GDDR, error correction keep. Parts that no report was found of are left out.
 REPORTED_GIB: Final = {
+    "V100-SXM2-16GB": 15.78,
     "V100-SXM2-32GB": 31.73,
     "A100-SXM4-40GB": 39.38,
     "A100-SXM4-80GB": 79.14,
