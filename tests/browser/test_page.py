@@ -47,14 +47,14 @@ def span(name: str, start_us: float, us: float, cat: str = "cpu_op", **args: Any
     }  # fmt: skip
 
 
-def steps(name: str) -> list[dict[str, Any]]:
-    """Three steps of 100 µs, each with one kernel of 60 µs."""
+def steps(name: str, **said: Any) -> list[dict[str, Any]]:
+    """Three steps of 100 µs, each with one kernel of 60 µs; the operator that launches it says more."""
     found = []
     for step in range(3):
         at = 100.0 * step
         found += [
             span(f"ProfilerStep#{step}", at, 100, "user_annotation"),
-            span("aten::mm", at + 5, 20),
+            span("aten::mm", at + 5, 20, **said),
             span("cudaLaunchKernel", at + 10, 5, "cuda_runtime", correlation=step + 1),
             span(name, at + 30, 60, "kernel", correlation=step + 1),
         ]
@@ -87,6 +87,62 @@ def test_pointing_at_a_span_says_its_name_its_time_and_its_place(open_page: Call
     assert found["name"] in tip.inner_text()
     assert "input" in tip.inner_text()
     assert "rank 2" in tip.inner_text()
+    assert complaints == []
+
+
+_KERNEL = """() => {
+  const canvas = document.getElementById("timeline"), own = canvas.longpole, spans = own.spans();
+  const at = [...spans.label].findIndex((label) => own.names[label] === "gemm");
+  const row = own.state.rows.find((r) => at >= r.from && at < r.to);
+  canvas.scrollIntoView({ block: "start" });
+  const box = canvas.getBoundingClientRect();
+  const x = own.x((spans.start[at] + spans.length[at] * 0.9) * own.unit().tick_ns);
+  const pixel = (y) => [...canvas.getContext("2d").getImageData(Math.round(x), Math.round(y), 1, 1).data].join();
+  return {
+    x: box.left + x, y: box.top + row.y + row.tall / 2,
+    top: pixel(row.y + 1), third: pixel(row.y + row.tall * 0.65), bottom: pixel(row.y + row.tall * 0.9),
+  };
+}"""
+_BF16 = ["c10::BFloat16", "c10::BFloat16"]
+
+
+def test_a_kernel_is_as_high_as_what_it_used_and_says_so_with_its_call_stack(
+    open_page: Callable[..., Any], tmp_path: Path
+) -> None:
+    """2·2048³ FLOPs in 60 µs are 286 TFLOP/s: 29 % of what the tensor units of an H100 can do."""
+    stack = f"model.py(12): {HOSTILE};train.py(3): <module>"
+    said = {"Input Dims": [[2048, 2048], [2048, 2048]], "Input type": _BF16, "Call stack": stack}
+    device = [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}]
+    tab, _, complaints = open_page(trace(tmp_path / "rank0.json.gz", steps("gemm", **said), deviceProperties=device))
+    tab.wait_for_function(DRAWN)
+    found = tab.evaluate(_KERNEL)
+    tab.mouse.move(found["x"], found["y"])
+
+    tip = tab.locator("#tip")
+    tip.wait_for(state="visible")
+    assert "29 % of the tensor units' bf16 peak by aten::mm" in tip.inner_text()
+    assert f"in model.py(12): {HOSTILE}" in tip.inner_text()
+    assert "train.py(3): <module>" in tip.inner_text()
+    assert found["top"] == found["third"] != found["bottom"]
+    assert tab.locator("img").count() == 0
+    assert complaints == []
+
+
+def test_without_a_pointer_keys_go_from_span_to_span(open_page: Callable[..., Any]) -> None:
+    tab, _, complaints = open_page(EXAMPLE)
+    tab.wait_for_function(DRAWN)
+    tab.locator("#timeline").focus()
+    tab.keyboard.press(".")
+    tip = tab.locator("#tip")
+    tip.wait_for(state="visible")
+    first = tip.inner_text()
+    tab.keyboard.press("PageDown")
+    below = tip.inner_text()
+    tab.keyboard.press("Escape")
+
+    assert "rank" in first
+    assert below != first
+    assert tip.is_hidden()
     assert complaints == []
 
 

@@ -9,10 +9,13 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from longpole.pipeline.reading import ReportOptions
+from longpole.pipeline.report import build_report
 from longpole.pipeline.serve import prepare
+from longpole.report.page.page import render_page
 from longpole.units import format_ns
 from longpole.web.site import Site
 
@@ -100,6 +103,29 @@ def test_the_answer_is_that_of_the_command_byte_for_byte(tab: Any) -> None:
     written = subprocess.run([*command, "--no-cache", "--jobs", "1"], check=True, capture_output=True).stdout
 
     assert waited.value.body() == written
+
+
+def test_candidates_that_exclude_each_other_cannot_both_be_ticked(browser: Any, site: Site) -> None:
+    report = build_report([EXAMPLE], ReportOptions(use_cache=False, processes=1))
+    one = next(entry for entry in report.candidates or [] if entry.changes)
+    ids = ("collective.split_coarse", "collective.set_bucket_size", "input.prefetch")
+    candidates = [msgspec.structs.replace(one, id=name) for name in ids]
+    page = render_page(msgspec.structs.replace(report, candidates=candidates), None)
+    context = browser.new_context()
+    found = context.new_page()
+    found.route("**/?token=*", lambda route: route.fulfill(body=page, content_type="text/html; charset=utf-8"))
+    found.goto(site.url)
+    first, second, third = found.locator("#whatif .toggles input").all()
+    asked(found, first.check)
+
+    assert second.is_disabled()
+    assert "excludes collective.split_coarse" in found.locator("#toggle-1").inner_text()
+    assert third.is_enabled()
+    assert "the same change as collective.split_coarse" in found.locator("#toggle-2").inner_text()
+    first.uncheck()
+    assert second.is_enabled()
+    assert found.locator("#toggle-1").inner_text() == ""
+    context.close()
 
 
 def test_a_site_that_has_ended_is_said(browser: Any, site: Site) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from longpole.report.page.markup import text
-from longpole.report.palette import OBJECT_COLORS
+from longpole.report.palette import OBJECT_COLORS, text_color_on
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 _WIDTH: Final = 960
 _LABEL: Final = 176
 _LABEL_CHARS: Final = 25
+_CHAR: Final = 7.0  # width of a letter, about
 _ROW: Final = 22
 _CELL_MAX: Final = 28
+_ROOM: Final = 40  # pixels of a part from which on its share fits into it, and below, its name too
+_ROOM_NAMED: Final = 110
 _READABLE: Final = 9  # pixels of a row from which on its label fits
+_HEAT_SPAN: Final = 1.1  # from light to dark at least, or jitter would look like a slow rank
 _HEAT: Final = ("#f7fbff", "#d0e1f2", "#94c4df", "#4a98c9", "#1764ab", "#08306b")
 """Light to dark blue: order is seen without telling colours apart."""
 
@@ -46,6 +50,7 @@ def stacked_bars(bars: Sequence[Bar], title: str) -> str:
         top = _ROW * place + 2
         marks.append(f'<text x="{_LABEL - 8}" y="{top + 13}" text-anchor="end">{_short(bar.label)}</text>')
         marks += _stack(bar.parts, top, 13, longest)
+        marks += _shares(bar, top, longest)
         marks += _stack(bar.hidden, top + 14, 4, longest, faint=True)
     return _svg(height, title, marks)
 
@@ -64,6 +69,20 @@ def _stack(
                 f'<rect x="{at:.2f}" y="{top}" width="{wide:.2f}" height="{height}" fill="{color}"{opacity}'
                 f' data-object="{text(name)}"><title>{text(says)}</title></rect>'
             )
+        at += wide
+    return marks
+
+
+def _shares(bar: Bar, top: float, longest: float) -> list[str]:
+    """Return what part of its bar each is, written into those that have the room."""
+    whole = sum(length for length, _ in bar.parts.values())
+    marks, at = [], float(_LABEL)
+    for name, (length, _) in bar.parts.items():
+        wide = length / longest * (_WIDTH - _LABEL - 4)
+        if wide >= _ROOM and whole:
+            ink = text_color_on(OBJECT_COLORS.get(name, OBJECT_COLORS["unknown"]))
+            says = f"{name} {100 * length / whole:.0f} %" if wide >= _ROOM_NAMED else f"{100 * length / whole:.0f} %"
+            marks.append(f'<text class=in x="{at + 5:.2f}" y="{top + 10.5}" fill="{ink}">{text(says)}</text>')
         at += wide
     return marks
 
@@ -96,12 +115,13 @@ def heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequen
 
     Args:
         rows: Labels of rows.
-        columns: Labels of columns; the first, the middle and the last are written.
+        columns: Labels of columns; the first, the middle and the last are written where they fit.
         cells: One row of cells for each label.
         title: What the picture is.
     """
     known = [cell.value for row in cells for cell in row if cell.value is not None]
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    high = max(high, low * _HEAT_SPAN)
     wide = min((_WIDTH - _LABEL) / max(len(columns), 1), 48.0)
     tall = max(min(_CELL_MAX, 600 / max(len(rows), 1)), 1.5)
     marks = []
@@ -115,10 +135,21 @@ def heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequen
             look = f'height="{max(tall - 0.6, 0.9):.2f}" fill="{_heat(cell.value, low, high)}"'
             marks.append(f"<rect {box} {look}><title>{text(cell.says)}</title></rect>")
     bottom = len(rows) * tall + 14
-    for place in sorted({0, len(columns) // 2, len(columns) - 1}) if columns else []:
-        at = f'x="{_LABEL + (place + 0.5) * wide:.1f}" y="{bottom:.1f}"'
-        marks.append(f'<text {at} text-anchor="middle">{text(columns[place], 20)}</text>')
+    for place in _labelled(columns, wide):
+        at = f'x="{_LABEL + place * wide:.1f}" y="{bottom:.1f}"'
+        marks.append(f"<text {at}>{_short(columns[place])}</text>")
     return _svg(bottom + 6, title, marks)
+
+
+def _labelled(columns: Sequence[str], wide: float) -> list[int]:
+    """Return the columns whose labels are written, so far apart that none runs into the next."""
+    found: list[int] = []
+    free = -1.0
+    for place in sorted({0, len(columns) // 2, len(columns) - 1}) if columns else []:
+        if place * wide >= free:
+            found.append(place)
+            free = place * wide + min(len(columns[place]), _LABEL_CHARS) * _CHAR + 12
+    return found
 
 
 def _short(label: str) -> str:
@@ -135,6 +166,6 @@ def _heat(value: float | None, low: float, high: float) -> str:
 
 def _svg(height: float, title: str, marks: Sequence[str]) -> str:
     return (
-        f'<svg class=chart viewBox="0 0 {_WIDTH} {height:.0f}" role="img" aria-label="{text(title)}">'
-        f"{''.join(marks)}</svg>"
+        f'<div class=scroll><svg class=chart viewBox="0 0 {_WIDTH} {height:.0f}" role="img" aria-label="{text(title)}">'
+        f"{''.join(marks)}</svg></div>"
     )

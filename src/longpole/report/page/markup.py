@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +14,8 @@ from longpole.units import format_ns
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+_TAG: Final = re.compile("<[^>]*>")
+_FIGURE_MAX: Final = 14  # characters of a figure with its unit; more is a text
 _SHOWN: Final = 400  # characters of one text; a name of 4 kB is told by its beginning and its end
 
 
@@ -41,7 +44,8 @@ def text(value: object, most: int = _SHOWN) -> str:
     """
     plain = escape(str(value))
     if len(plain) > most:
-        plain = f"{plain[: most - 60]} … {plain[-50:]}"
+        end = most // 3
+        plain = f"{plain[: most - end - 3]} … {plain[-end:]}"
     return html.escape(plain)
 
 
@@ -58,7 +62,14 @@ def section(figure: Figure, *body: str, open_text: str = "") -> str:
     )
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers_from: int = 1, caption: str = "") -> str:
+def table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    numbers_from: int = 1,
+    caption: str = "",
+    shape: str = "cards",
+) -> str:
     """Return a table; cells are markup already.
 
     Args:
@@ -66,20 +77,33 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers_from: i
         rows: Cells.
         numbers_from: The first column that holds numbers.
         caption: What stands above it for those who cannot see it.
+        shape: What becomes of it on a narrow screen: `cards` (each row a block), `wide` (it scrolls), or `narrow` (it
+            fits, and is no wider than it must be elsewhere).
     """
     cells = "".join(
         f"<th scope=col{_number(place, numbers_from)}>{text(title)}</th>" for place, title in enumerate(head)
     )
+    # On a narrow screen the title of its column stands beside each cell.
+    named = [f' data-of="{text(title)}"' if shape == "cards" else "" for title in head]
     body = "".join(
-        "<tr>" + "".join(f"<td{_number(place, numbers_from)}>{cell}</td>" for place, cell in enumerate(row)) + "</tr>"
+        "<tr>"
+        + "".join(
+            f"<td{_number(place, numbers_from, cell)}{of}>{cell}</td>"
+            for place, (cell, of) in enumerate(zip(row, named, strict=True))
+        )
+        + "</tr>"
         for row in rows
     )
     above = f"<caption>{text(caption)}</caption>" if caption else ""
-    return f"<div class=scroll><table>{above}<thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table></div>"
+    head_row = f"<thead><tr>{cells}</tr></thead>"
+    return f"<div class=scroll><table class={shape}>{above}{head_row}<tbody>{body}</tbody></table></div>"
 
 
-def _number(place: int, numbers_from: int) -> str:
-    return " class=num" if place >= numbers_from else ""
+def _number(place: int, numbers_from: int, cell: str = "") -> str:
+    """Return the class of a cell; a figure stays on one line with its unit."""
+    if place < numbers_from:
+        return ""
+    return ' class="num one"' if cell and len(_TAG.sub("", cell)) <= _FIGURE_MAX else " class=num"
 
 
 def time(value: object) -> str:

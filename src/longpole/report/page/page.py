@@ -43,8 +43,9 @@ TIMELINE: Final = Figure(
     "Timeline of a unit",
     "A row for each thread, stream and link of each rank, on one clock. Colours are objects; below a device's streams"
     " stands what crossed its links, which their rows show again, and why nothing ran. The line is the critical path."
-    " Drag to pan; zoom with the buttons, with + and −, or with Ctrl and the wheel; [ and ] walk along the path. Spans"
-    " too short to be seen are drawn together, and say how many they are.",
+    " Drag to pan; zoom with the buttons, with + and −, or with Ctrl and the wheel; [ and ] walk along the path,"
+    " . and , from span to span, Page up and Page down from row to row. Spans too short to be seen are drawn together,"
+    " and say how many they are.",
     "docs/concepts/critical-path.md",
 )
 _CONTROLS: Final = (
@@ -54,9 +55,10 @@ _CONTROLS: Final = (
     '<button id="zoom-in" aria-label="zoom in">+</button><button id="zoom-out" aria-label="zoom out">−</button>'
     '<button id="zoom-all">all</button><button id="last-piece">◂ path</button>'
     '<button id="next-piece">path ▸</button></div>'
-    '<p id="timeline-told" class=note aria-live="polite"></p>'
     '<canvas id="timeline" tabindex="0" role="application" aria-label="Timeline: arrows pan, plus and minus zoom,'
-    ' brackets walk along the critical path"></canvas><div id="tip" role="status" hidden></div>'
+    " brackets walk along the critical path, full stop and comma go from span to span, Page up and Page down from row"
+    ' to row"></canvas><div id="tip" role="status" hidden></div>'
+    '<p id="timeline-told" class=note aria-live="polite"></p>'
     "<noscript><p class=unknown>The timeline needs JavaScript; everything else on this page does not.</p></noscript>"
 )
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from longpole.records.findings import CandidateEntry, CauseFinding
     from longpole.records.ledger import Ledger
     from longpole.report.document import RankEntry, Report, UnitEntry
+    from longpole.timeline.integrity import Finding
 
 _One = TypeVar("_One")
 _RANKS_MAX: Final = 64  # bars of ranks; beyond, those that differ most from the middle
@@ -150,6 +151,8 @@ def _figure(what: str, value: float | str) -> str:
         return value
     if "_ns" in what:
         return format_ns(round(value))
+    if "share" in what and 0 <= value <= 1:
+        return f"{100 * value:.1f} %"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
 
 
@@ -158,8 +161,8 @@ def render_findings(report: Report) -> str:
     rows = [
         [
             ("► " if one.id == report.long_pole else "") + text(one.says),
-            time(one.cost_once_ns if one.once else one.cost_ns_per_unit) + (" once" if one.once else ""),
-            share(one.cost_share),
+            _cost(one),
+            share(one.cost_share) if one.cost_share else "–",
             text(one.basis),
             text(one.evidence_grade),
             f"<code>{text(one.cause)}</code>",
@@ -169,6 +172,13 @@ def render_findings(report: Report) -> str:
     if not rows:
         return ""
     return section(HOLDS_UP, table(["cause", "costs", "of a unit", "by", "evidence", "see longpole explain"], rows))
+
+
+def _cost(one: CauseFinding) -> str:
+    cost = one.cost_once_ns if one.once else one.cost_ns_per_unit
+    if cost == 0:
+        return "–"
+    return time(cost) + (" once" if one.once else "")
 
 
 def render_candidates(report: Report) -> str:
@@ -236,7 +246,7 @@ def _sums(report: Report) -> str:
         if one.exposed_ns or isinstance(getattr(one, "hidden_ns", None), int)
     ]
     rows.append(["<b>sum</b>", f"<b>{time(ledger.wall_ns)}</b>", "", ""])
-    whole = table(["object", "exposed", "share", "hidden"], rows)
+    whole = table(["object", "exposed", "share", "hidden"], rows, shape="narrow")
     return f"<details><summary>As a table: mean of a steady unit</summary>{whole}</details>"
 
 
@@ -313,7 +323,7 @@ def render_heat(report: Report) -> str:
         thin.append(f"{len(columns)} of {len(names)} units, evenly chosen")
     known = [cell.value for row in cells for cell in row if cell.value is not None]
     if known:
-        thin.append(f"{format_ns(round(min(known)))} (light) to {format_ns(round(max(known)))} (dark)")
+        thin.append(f"{format_ns(round(min(known)))} to {format_ns(round(max(known)))}, the longer the darker")
     picture = heat_map([_label(entry) for entry in rows], columns, cells, "Wall time of units by rank")
     return section(HEAT, picture, f"<p class=note>{text('; '.join(thin))}.</p>" if thin else "")
 
@@ -348,8 +358,10 @@ def _path_table(path: CriticalPath) -> str:
     by_rank = [[f"rank {text(rank)}", time(total // units), share(total / whole)] for rank, total in ranks if total]
     grades = " · ".join(f"{text(name)} {share(part)}" for name, part in path.by_grade_share.items() if part)
     return (
-        table(["object", "mean of a unit", "share"], rows)
-        + (table(["rank", "mean of a unit", "share"], by_rank[:_ROWS_MAX]) if len(by_rank) > 1 else "")
+        "<div class=beside>"
+        + table(["object", "mean of a unit", "share"], rows, shape="narrow")
+        + (table(["rank", "mean of a unit", "share"], by_rank[:_ROWS_MAX], shape="narrow") if len(by_rank) > 1 else "")
+        + "</div>"
         + f"<p class=note>Evidence: {grades}</p>"
     )
 
@@ -388,14 +400,28 @@ def _fit(model: CostModel | Unknown) -> str:
 
 
 def render_record(report: Report) -> str:
-    """Return what is wrong with the evidence, and what is not known."""
-    notes = "".join(
-        f'<li class="{text(one.severity)}"><b>{text(one.severity)}</b> {text(one.message)}'
-        f" <code>{text(one.code)}</code></li>"
-        for one in report.integrity[:_ROWS_MAX]
-    )
+    """Return what is wrong with the evidence, each sort once, and what is not known."""
+    sorts: dict[tuple[str, str], list[Finding]] = {}
+    for one in report.integrity:
+        sorts.setdefault((one.severity, one.code), []).append(one)
+    order = ("void", "warn", "note")
+    ranked = sorted(sorts.values(), key=lambda found: order.index(found[0].severity))
+    notes = "".join(_note(found) for found in ranked[:_ROWS_MAX])
     about = f"<ul>{notes}</ul>" if notes else "<p>Nothing is wrong with the record.</p>"
     return section(RECORD, about, _unknown(report))
+
+
+def _note(found: Sequence[Finding]) -> str:
+    """Return findings of one sort: the first in words, and which other ranks have it too."""
+    first = found[0]
+    where = f"rank {first.rank}: " if first.rank is not None and len(found) > 1 else ""
+    others = sorted({one.rank for one in found[1:] if one.rank is not None and one.rank != first.rank})
+    named = ", ".join(str(rank) for rank in others[:8]) + (", …" if len(others) > 8 else "")
+    too = f" <span class=faint>and on {'rank' if len(others) == 1 else 'ranks'} {named}</span>" if others else ""
+    return (
+        f'<li class="{text(first.severity)}"><b>{text(first.severity)}</b> {text(where)}{text(first.message)}{too}'
+        f" <code>{text(first.code)}</code></li>"
+    )
 
 
 def _unknown(report: Report) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from longpole.digest.rank_drawing import STREAM
 from longpole.report.escape import escape
-from longpole.report.palette import OBJECT_COLORS, PATH_COLOR
+from longpole.report.palette import OBJECT_COLORS, PATH_COLOR, text_color_on
 from longpole.report.utilisation import ESTIMATED
 from longpole.vocabulary.objects import OBJECTS
 
@@ -53,6 +53,7 @@ def timeline_data(drawing: Drawing) -> str:
         "stacks": [[frame for frame in stack if frame >= 0] for stack in drawing.stacks.tolist()],
         "objects": list(OBJECTS),
         "colors": [OBJECT_COLORS[name] for name in OBJECTS],
+        "inks": [text_color_on(OBJECT_COLORS[name]) for name in OBJECTS],
         "path_color": PATH_COLOR,
         "units": [_unit(unit, drawing, uses) for unit in drawing.units],
     }
@@ -91,7 +92,10 @@ def heights_told(drawing: Drawing) -> str:
     if not lost_ns:
         return ""
     why = drawing.names[max(lost_ns, key=lambda code: lost_ns[code])]
-    return f"How much of its peaks a device's spans used is not known, so all are drawn at full height: mostly, {why}."
+    return (
+        "How much of its peaks a device's spans used is not known, so all are drawn at full height. The usual reason:"
+        f" {why}."
+    )
 
 
 def _uses(drawing: Drawing) -> NDArray[np.int32]:

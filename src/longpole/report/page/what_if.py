@@ -6,6 +6,7 @@ import html
 import json
 from typing import TYPE_CHECKING, Final
 
+from longpole.advice.catalogue import conflicts_of, load_catalogue
 from longpole.records.ledger import Unknown
 from longpole.report.page.markup import Figure, section, text
 from longpole.whatif.selector import SELECTABLE_OBJECTS
@@ -63,15 +64,21 @@ def _slider(name: str) -> str:
 
 
 def _toggles(candidates: list[CandidateEntry]) -> str:
+    """Return a box for each change; its script lets none be ticked beside one that it excludes."""
+    shown = [one for one in candidates[:_CANDIDATES_MAX] if one.changes]
+    if not shown:
+        return ""
+    excludes = conflicts_of(load_catalogue())
+    ids = {one.id for one in shown}
     rows = [
-        f'<li><label><input type="checkbox" data-changes="{_changes(one)}"> <code>{text(one.id)}</code>'
-        f" {text(one.says)}</label></li>"
-        for one in candidates[:_CANDIDATES_MAX]
-        if one.changes
+        f'<li><label><input type="checkbox" data-id="{text(one.id)}" data-changes="{_json(one.changes)}"'
+        f' data-excludes="{_json(sorted(excludes.get(one.id, set()) & ids))}" aria-describedby="toggle-{place}">'
+        f' <code>{text(one.id)}</code> {text(one.says)}</label> <span class=note id="toggle-{place}"></span></li>'
+        for place, one in enumerate(shown)
     ]
-    return f'<ul class="toggles">{"".join(rows)}</ul>' if rows else ""
+    return f'<ul class="toggles">{"".join(rows)}</ul>'
 
 
-def _changes(one: CandidateEntry) -> str:
-    """Return the changes of a candidate exactly, as an attribute: they are sent back as they are."""
-    return html.escape(json.dumps(one.changes))
+def _json(values: list[str]) -> str:
+    """Return texts exactly, as an attribute: changes are sent back as they are."""
+    return html.escape(json.dumps(values))

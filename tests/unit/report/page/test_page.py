@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 import pytest
 
 from longpole.pipeline.drawing import DrawOptions, draw_run
@@ -20,6 +23,8 @@ from longpole.report.drawing import Drawing
 from longpole.report.page.markup import text
 from longpole.report.page.page import render_page
 from longpole.report.page.timeline import timeline_data
+from longpole.report.page.what_if import render_what_if
+from longpole.timeline.integrity import Example, Finding
 
 if TYPE_CHECKING:
     from longpole.report.document import Report
@@ -31,7 +36,7 @@ EXAMPLE = str(Path(__file__).resolve().parents[4] / "examples" / "ddp-gloo-4rank
 def made() -> tuple[Report, Drawing]:
     options = ReportOptions(use_cache=False, processes=1)
     run, report = report_on([EXAMPLE], options)
-    return report, draw_run([EXAMPLE], options, run, report)
+    return report, draw_run([EXAMPLE], options, run, report, DrawOptions(detailed=True))
 
 
 def test_the_page_is_within_its_size(made: tuple[Report, Drawing]) -> None:
@@ -64,7 +69,59 @@ def test_the_timelines_data_cannot_end_its_element(made: tuple[Report, Drawing])
 def test_a_text_keeps_its_beginning_and_its_end() -> None:
     assert text("a" * 4000 + "end", 400).endswith("end")
     assert len(text("a" * 4000, 400)) <= 400
+    assert len(text("a" * 4000 + "end", 30)) <= 30
+    assert text("a" * 4000 + "end", 30).endswith("end")
     assert text("\u202eevil") == "\\u202eevil"
+
+
+def test_a_frame_is_told_without_where_its_library_is_installed(made: tuple[Report, Drawing]) -> None:
+    home = "/home/someone/env/lib/python3.11/site-packages/torch/nn/modules/linear.py(114): forward"
+    names = [home, "/usr/lib/python3.11/threading.py(9): run", "/data/my lib/python3.11/notes"]
+    drawing = replace(made[1], names=[*names, *made[1].names], stacks=np.array([[0, 1, -1]], np.int32))
+    data = json.loads(timeline_data(drawing))
+
+    assert data["names"][:2] == ["torch/nn/modules/linear.py(114): forward", "threading.py(9): run"]
+    assert data["names"][2] == names[2]
+    assert data["stacks"] == [[0, 1]]
+
+
+def test_shares_are_written_to_a_hundredth_of_a_percent_and_what_they_are_shares_of_once(
+    made: tuple[Report, Drawing],
+) -> None:
+    unit = made[1].units[0]
+    share = np.full(len(unit.spans), np.nan, np.float32)
+    share[:2] = 0.4123, 1.04
+    use = np.full(len(unit.spans), -1, np.int32)
+    use[:3] = 0, 0, 1
+    drawing = replace(made[1], units=[replace(unit, spans=replace(unit.spans, share=share, use=use))])
+    data = json.loads(timeline_data(drawing))
+    written = data["units"][0]
+
+    assert data["measured"] is True
+    assert data["uses"] == [0, 1]
+    assert np.frombuffer(b64decode(written["share"]), "<u2")[:3].tolist() == [4123, 10_400, 65_535]
+    assert np.frombuffer(b64decode(written["use"]), "<u2")[:4].tolist() == [1, 1, 2, 0]
+    assert written["stack"] == ""
+
+
+def test_candidates_are_told_which_of_the_others_they_exclude(made: tuple[Report, Drawing]) -> None:
+    one = msgspec.structs.replace((made[0].candidates or [])[0], changes=["--set compute=0.9x"])
+    ids = ("collective.split_coarse", "collective.set_bucket_size", "input.prefetch")
+    page = render_what_if(
+        msgspec.structs.replace(made[0], candidates=[msgspec.structs.replace(one, id=name) for name in ids])
+    )
+    excluded = [json.loads(html.unescape(found)) for found in re.findall(r'data-excludes="([^"]*)"', page)]
+
+    assert excluded == [["collective.set_bucket_size"], ["collective.split_coarse"], []]
+
+
+def test_findings_of_one_sort_are_told_once_with_the_ranks(made: tuple[Report, Drawing]) -> None:
+    found = [Finding("kernel.unlinked", "note", rank, 1, Example("a"), f"{rank + 9} spans") for rank in range(3)]
+    page = render_page(msgspec.structs.replace(made[0], integrity=found), None).decode()
+
+    assert page.count("kernel.unlinked") == 1
+    assert "rank 0: 9 spans" in page
+    assert "and on ranks 1, 2" in page
 
 
 def test_a_report_without_a_verdict_units_or_traces_still_gives_a_page(made: tuple[Report, Drawing]) -> None:

@@ -39,7 +39,7 @@
     return spans;
   };
 
-  const state = { unit: 0, rank: "", from: 0, to: 1, top: 0, rows: [], tall: 0, chosen: -1 };
+  const state = { unit: 0, rank: "", from: 0, to: 1, top: 0, rows: [], tall: 0, chosen: -1, pointed: -1 };
   let spans, unit, width = 0, height = 0, scale = 1, left = 180, image = null, pixels = null, waiting = false;
   const rgb = data.colors.map((c) => parseInt(c.slice(1), 16));
   const native = rgb.map((c) => (255 << 24) | ((c & 255) << 16) | (c & 0xff00) | (c >> 16));
@@ -177,7 +177,7 @@
       const name = data.names[spans.label[i]];
       const text = spans.count[i] > 1 ? `${spans.count[i]} × …${name.slice(0, 30)}` : name;
       const shown = text.length > room ? text.slice(0, Math.max(room - 1, 1)) + "…" : text, at = [left + a / scale + 3, (y + tall / 2) / scale];
-      context.fillStyle = spans.object[i] === 7 || spans.object[i] === 5 || spans.object[i] === 4 ? "#14171c" : "#fff";
+      context.fillStyle = data.inks[spans.object[i]];
       if (used && spans.share[i] < 8000) { // the name stands partly on the pale: a rim of the paper's colour keeps it readable
         context.fillStyle = look.ink; context.strokeStyle = look.paper; context.lineWidth = 2.5; context.lineJoin = "round";
         context.globalAlpha = 0.7; context.strokeText(shown, ...at); context.globalAlpha = 1;
@@ -220,6 +220,7 @@
     }
     return fits.get(key);
   };
+  const brief = (name) => name.replace(/ \([^)]*\)$/, "").replace("main thread", "main").replace("thread ", "t ").replace("stream ", "s ");
   const drawSides = (look) => {
     context.fillStyle = look.paper; context.fillRect(0, 0, left, height); context.fillRect(0, 0, width, AXIS);
     context.fillStyle = look.soft; context.font = "11px system-ui, sans-serif"; context.textBaseline = "middle";
@@ -230,7 +231,7 @@
       if (y < AXIS || y > height) { continue; }
       const lane = data.lanes[row.lane];
       const name = lane.rank === rank || oneRank ? lane.label : `r${lane.rank} ${lane.label}`;
-      context.fillText(fitted(name, left - 10), 4, y);
+      context.fillText(fitted(left > 100 ? name : brief(name), left - 10), 4, y);
       rank = lane.rank;
     }
     const span = state.to - state.from, rough = span / Math.max((width - left) / 110, 1);
@@ -243,6 +244,14 @@
       context.fillText(moment(at, step), px + 3, AXIS / 2);
     }
     context.moveTo(left + 0.5, 0); context.lineTo(left + 0.5, height); context.stroke();
+    if (state.tall > height) { // there is more above or below
+      context.fillStyle = look.line;
+      context.fillRect(width - 5, AXIS + (state.top / state.tall) * (height - AXIS), 4, (height / state.tall) * (height - AXIS));
+    }
+    const row = state.rows.find((r) => state.pointed >= r.from && state.pointed < r.to);
+    if (!row || row.y < state.top + AXIS - 1) return;
+    const from = Math.max(x(spans.start[state.pointed] * unit.tick_ns), left), to = x((spans.start[state.pointed] + spans.length[state.pointed]) * unit.tick_ns);
+    context.strokeStyle = look.ink; context.lineWidth = 2; context.strokeRect(from, row.y - state.top, Math.max(to - from, 2), row.tall);
   };
 
   const at = (px, py) => {
@@ -289,8 +298,16 @@
   const zoom = (by, around = 0.5) => { const span = state.to - state.from, ns = state.from + span * around; view(ns - span * by * around, ns + span * by * (1 - around)); };
   const pan = (by) => { const span = state.to - state.from; view(state.from + by * span, state.to + by * span); };
   const scroll = (by) => { state.top = Math.min(Math.max(state.top + by, 0), Math.max(state.tall - height, 0)); ask(); };
+  // The row that holds most of the path is where the eye should begin.
+  const toPath = () => {
+    const held = new Map();
+    for (const [lane, , length] of unit.path) held.set(lane, (held.get(lane) || 0) + length);
+    const best = state.rows.filter((r) => r.first && held.has(r.lane)).sort((a, b) => held.get(b.lane) - held.get(a.lane))[0];
+    if (best && best.y + best.tall > height) bring(best);
+  };
+  const bring = (row) => { state.top = Math.min(Math.max(row.y - height / 3, 0), Math.max(state.tall - height, 0)); };
   const choose = (place) => {
-    state.unit = place; unit = data.units[place]; spans = unpack(place); state.top = 0; layOut();
+    state.unit = place; unit = data.units[place]; spans = unpack(place); state.top = 0; state.pointed = -1; layOut(); toPath();
     state.from = -0.005 * unit.length_ns; state.to = 1.005 * unit.length_ns;
     told.textContent = `${unit.name}: ${time(unit.length_ns)}, ${unit.n.toLocaleString("en")} spans drawn` + (unit.path.some((p) => p[0] >= 0) ? ", the critical path is drawn through it" : unit.path.length ? "; no row that is drawn holds its critical path" : "");
     ask();
@@ -300,7 +317,7 @@
   options(unitPick, data.units.map((u, i) => [String(i), u.name]));
   options(rankPick, [["", "all ranks"], ...[...new Set(data.lanes.map((l) => l.rank))].map((r) => [String(r), `rank ${r}`])]);
   unitPick.addEventListener("change", () => choose(Number(unitPick.value)));
-  rankPick.addEventListener("change", () => { state.rank = rankPick.value; state.top = 0; layOut(); ask(); });
+  rankPick.addEventListener("change", () => { state.rank = rankPick.value; state.top = 0; state.pointed = -1; tip.hidden = true; layOut(); toPath(); ask(); });
   for (const [id, does] of [["zoom-in", () => zoom(0.5)], ["zoom-out", () => zoom(2)], ["pan-left", () => pan(-0.3)], ["pan-right", () => pan(0.3)], ["zoom-all", () => view(0, unit.length_ns)], ["next-piece", () => walk(1)], ["last-piece", () => walk(-1)]]) document.getElementById(id).addEventListener("click", does);
 
   const walk = (by) => {
@@ -309,9 +326,32 @@
     const [lane, start, length, object, text] = unit.path[state.chosen];
     view(start - 2 * length - 1000, start + 3 * length + 1000);
     const row = state.rows.find((r) => r.lane === lane);
-    if (row) { state.top = Math.min(Math.max(row.y - height / 2, 0), Math.max(state.tall - height, 0)); }
+    if (row) bring(row);
     told.textContent = `piece ${state.chosen + 1} of ${unit.path.length}: ${data.objects[object]}, ${time(length)}: ${unit.path_names[text]}` + (lane >= 0 ? ` (rank ${data.lanes[lane].rank}, ${data.lanes[lane].label})` : "");
     ask();
+  };
+
+  // Without a pointer: from span to span of a row, and to the row above or below.
+  const point = (i) => {
+    const row = state.rows.find((r) => i >= r.from && i < r.to);
+    if (!row) return;
+    state.pointed = i;
+    const start = spans.start[i] * unit.tick_ns, end = start + spans.length[i] * unit.tick_ns, span = state.to - state.from;
+    if (end < state.from || start > state.to) view(start - span / 4, start + span * 0.75);
+    if (row.y < state.top + AXIS || row.y + row.tall > state.top + height) bring(row);
+    const box = canvas.getBoundingClientRect();
+    show(i, box.left + Math.min(Math.max(x(start), left), width - 40), box.top + row.y - state.top + row.tall);
+    ask();
+  };
+  const step = (by) => {
+    const row = state.rows.find((r) => state.pointed >= r.from && state.pointed < r.to) || state.rows.find((r) => r.y >= state.top + AXIS - 1);
+    if (row) point(state.pointed < 0 ? Math.min(after(row, state.from / unit.tick_ns), row.to - 1) : Math.min(Math.max(state.pointed + by, row.from), row.to - 1));
+  };
+  const change = (by) => {
+    const now = state.rows.findIndex((r) => state.pointed >= r.from && state.pointed < r.to);
+    const row = state.rows[now + by];
+    if (now < 0) step(0);
+    else if (row) point(Math.min(after(row, spans.start[state.pointed]), row.to - 1));
   };
 
   let held = null;
@@ -323,8 +363,14 @@
     state.top = Math.min(Math.max(held.top + held.y - e.clientY, 0), Math.max(state.tall - height, 0));
     view(held.from + ns, held.to + ns);
   });
-  for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, () => { held = null; });
-  canvas.addEventListener("pointerleave", () => { if (!held) tip.hidden = true; });
+  canvas.addEventListener("pointerup", (e) => { // a tap points, for a finger does not hover
+    const box = canvas.getBoundingClientRect();
+    if (held && Math.abs(e.clientX - held.x) + Math.abs(e.clientY - held.y) < 6) { state.pointed = at(e.clientX - box.left, e.clientY - box.top); show(state.pointed, e.clientX, e.clientY); ask(); }
+    held = null;
+  });
+  canvas.addEventListener("pointercancel", () => { held = null; });
+  canvas.addEventListener("blur", () => { state.pointed = -1; tip.hidden = true; ask(); });
+  canvas.addEventListener("pointerleave", (e) => { if (!held && e.pointerType !== "touch") tip.hidden = true; });
   canvas.addEventListener("wheel", (e) => {
     if (!(e.ctrlKey || e.metaKey || e.shiftKey || document.activeElement === canvas)) return; // else the page scrolls
     e.preventDefault();
@@ -332,7 +378,7 @@
     if (e.shiftKey) pan(Math.sign(e.deltaY || e.deltaX) * 0.1);
     else zoom(e.deltaY > 0 ? 1.25 : 0.8, Math.min(Math.max((e.clientX - box.left - left) / (width - left), 0), 1));
   }, { passive: false });
-  const keys = { ArrowLeft: () => pan(-0.1), ArrowRight: () => pan(0.1), ArrowUp: () => scroll(-40), ArrowDown: () => scroll(40), "+": () => zoom(0.7), "=": () => zoom(0.7), "-": () => zoom(1.4), 0: () => view(0, unit.length_ns), Home: () => view(0, unit.length_ns), "]": () => walk(1), "[": () => walk(-1) };
+  const keys = { ArrowLeft: () => pan(-0.1), ArrowRight: () => pan(0.1), ArrowUp: () => scroll(-40), ArrowDown: () => scroll(40), "+": () => zoom(0.7), "=": () => zoom(0.7), "-": () => zoom(1.4), 0: () => view(0, unit.length_ns), Home: () => view(0, unit.length_ns), "]": () => walk(1), "[": () => walk(-1), ".": () => step(1), ",": () => step(-1), PageDown: () => change(1), PageUp: () => change(-1), Escape: () => { state.pointed = -1; tip.hidden = true; ask(); } };
   canvas.addEventListener("keydown", (e) => { if (keys[e.key] && !e.ctrlKey && !e.metaKey) { e.preventDefault(); keys[e.key](); } });
   window.addEventListener("resize", resize);
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", ask);

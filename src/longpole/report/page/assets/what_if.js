@@ -34,6 +34,19 @@
     return found;
   };
 
+  // Candidates that do not go together are not asked together; those that stand for one change say so.
+  const compare = () => {
+    const ticked = toggles.filter((one) => one.checked);
+    for (const one of toggles) {
+      const id = one.dataset.id, note = document.getElementById(one.getAttribute("aria-describedby"));
+      const against = ticked.find((other) => other !== one && (JSON.parse(other.dataset.excludes).includes(id) || JSON.parse(one.dataset.excludes).includes(other.dataset.id)));
+      const same = ticked.find((other) => other !== one && other.dataset.changes === one.dataset.changes);
+      one.disabled = !one.checked && Boolean(against);
+      one.closest("li").classList.toggle("off", one.disabled);
+      note.textContent = one.disabled ? `excludes ${against.dataset.id}, which is ticked: only one of the two can be made` : same ? `the same change as ${same.dataset.id} to the replay: made once` : "";
+    }
+  };
+
   const clear = () => {
     for (const name of ["says", "error", "next", "belief", "asked"]) part(name).textContent = "";
     part("path").hidden = true;
@@ -114,13 +127,15 @@
   let soon = 0;
   const later = () => { clearTimeout(soon); soon = setTimeout(ask, 120); };
   for (const one of sliders) one.addEventListener("input", () => { one.nextElementSibling.textContent = `× ${Number(one.value)}`; later(); });
-  for (const one of toggles) one.addEventListener("change", later);
+  for (const one of toggles) one.addEventListener("change", () => { compare(); later(); });
   if (rank) rank.addEventListener("input", later);
   part("reset").addEventListener("click", () => {
     for (const one of sliders) { one.value = "1"; one.nextElementSibling.textContent = "× 1"; }
     for (const one of toggles) one.checked = false;
+    compare();
     if (rank) rank.value = "";
     ask();
   });
+  compare(); // a browser may remember ticks over a reload
   ask();
 })();
