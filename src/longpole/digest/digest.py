@@ -287,7 +287,7 @@ def _measure_device(rank: Laid, row: DeviceRow) -> RowDigest:
     inside = _inside(_with_unexplained(join_pieces([busy, idle]).cut_at(rank.bounds_ns), rank), rank)
     return RowDigest(
         device=f"{timeline.device_type}:{device}",
-        device_name=timeline.device_names.get(device, ""),
+        device_name=timeline.device_name(device),
         device_span=_device_span(ran),
         units=units,
         kernels=kernel_rows(timeline, row, window, intersect(ran, window).total_ns()),

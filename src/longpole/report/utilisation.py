@@ -56,7 +56,7 @@ def gauge_of(digest: RankDigest, hosts: Mapping[int, str]) -> Callable[[Laid, De
     """
 
     def gauge(rank: Laid, row: DeviceRow) -> Use:
-        peaks = Peaks.of(rank.timeline.device_names.get(row.device, ""))
+        peaks = Peaks.of(rank.timeline.device_name(row.device))
         found = _Found(len(row.spans))
         owners = kernel_owners(rank.timeline, rank.threads, row, rank.recorded)
         _of_kernels(found, kernel_work(rank.timeline, row, owners), rank.timeline.names, peaks)

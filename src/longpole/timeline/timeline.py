@@ -121,6 +121,15 @@ class Timeline:
     sequences: Sparse = field(default_factory=Sparse.empty)
     occupancy: Sparse = field(default_factory=Sparse.empty)
 
+    def device_name(self, device: int) -> str:
+        """Return a device's model, empty where the header does not say.
+
+        ROCm's tracer numbers devices behind the host's processors, the header from 0 on: where all listed devices are
+        of one model, so are those that are not listed.
+        """
+        models = set(self.device_names.values())
+        return self.device_names.get(device, models.pop() if len(models) == 1 else "")
+
     def devices(self) -> list[int]:
         """Return the devices that have spans, ascending."""
         return [int(device) for device in np.unique(self.device.device)]

@@ -141,3 +141,16 @@ def _some_host() -> Timeline:
     script.op("aten::mul", 10, 12)
     script.op("aten::mul", 20, 22)
     return script.timeline()
+
+
+def test_a_device_that_is_not_listed_is_of_the_model_that_all_listed_ones_are() -> None:
+    """ROCm's tracer counts the host's processors first: its device 9 is the header's device 0."""
+    script = Script()
+    script.step(0, 0, 100)
+    timeline = script.timeline()
+    one = replace(timeline, device_names={0: "MI300X", 1: "MI300X"})
+    two = replace(timeline, device_names={0: "MI300X", 1: "H100"})
+
+    assert [one.device_name(device) for device in (0, 9)] == ["MI300X", "MI300X"]
+    assert [two.device_name(device) for device in (1, 9)] == ["H100", ""]
+    assert timeline.device_name(0) == ""
