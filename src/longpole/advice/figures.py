@@ -129,6 +129,7 @@ class RunView:
         overlap: How kinds of work slow each other.
         findings: The causes found, None where nobody looked.
         host_names: Names of what was recorded, None where the graphs are not at hand.
+        compiling: Names of what compiles, captures or searches, those with most time first.
         known: Figures that something other than the trace tells, such as a run record: peak memory, items per unit.
     """
 
@@ -140,6 +141,7 @@ class RunView:
     overlap: Sequence[OverlapEntry] = ()
     findings: Sequence[CauseFinding] | None = None
     host_names: frozenset[str] | None = field(default=None, repr=False)
+    compiling: Sequence[str] = ()
     known: Figures = field(default_factory=dict)
 
 
@@ -161,7 +163,19 @@ def run_view(scene: Scene, findings: Sequence[CauseFinding] | None) -> RunView:
         overlap=scene.tables.overlap,
         findings=findings,
         host_names=frozenset(name for rank in graph.ranks for name in rank.names) if graph is not None else None,
+        compiling=_names_of_calls(scene, "compile"),
     )
+
+
+def _names_of_calls(scene: Scene, call: str) -> list[str]:
+    """Return the names that the vocabulary gives one class of calls, those with most time first."""
+    time_ns: dict[str, int] = {}
+    for view in scene.views:
+        host = view.graph.host
+        for row in view.rows(view.call == call, track=-1).tolist():
+            name = view.graph.names[int(host.name[row])]
+            time_ns[name] = time_ns.get(name, 0) + int(host.end_ns[row] - host.start_ns[row])
+    return sorted(time_ns, key=lambda name: (-time_ns[name], name))
 
 
 def compute_figures(view: RunView) -> dict[str, Value]:

@@ -10,13 +10,15 @@ from longpole.records.ledger import Unknown
 from longpole.units import write_bytes_exactly
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from longpole.advice.figures import RunView
     from longpole.records.collectives import CollectiveEntry
 
 BUCKET_BYTES: Final = 25 * 10**6
 """What small collectives are fused into: PyTorch's `bucket_cap_mb` is 25 by default."""
+
+_NAMES_MAX_CHARS: Final = 480  # a selector's expression holds 500
 
 _PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
 
@@ -34,6 +36,11 @@ PLACEHOLDERS: Final[Mapping[str, Placeholder]] = {
     "bucket": Placeholder("25 MB, or the largest size of the small kind where that is larger", "25MB"),
     "half": Placeholder("half of the largest size of the costliest kind", "8MB"),
     "eighth": Placeholder("an eighth of the largest size of the costliest kind", "1MB"),
+    "compiling": Placeholder(
+        "the names of what compiles, captures or searches in the run (class `compile` of the vocabulary), those with"
+        " most time first, as far as a selector holds them",
+        "^(?:cudaStreamBeginCapture)$",
+    ),
     "link_factor": Placeholder("the slowest pair's time brought to the median pair's, as a factor below 1", "0.5"),
 }
 
@@ -75,12 +82,25 @@ def fillings_of(view: RunView) -> dict[str, str | Unknown]:
         "bucket": write_bytes_exactly(max(BUCKET_BYTES, _largest(small))) if small is not None else none,
         "half": write_bytes_exactly(max(largest // 2, 1)) if largest > 1 else no_sizes,
         "eighth": write_bytes_exactly(max(largest // 8, 1)) if largest > 1 else no_sizes,
+        "compiling": _any_of(view.compiling)
+        or Unknown("nothing that was recorded compiles, captures or searches", ["spans of compilation"]),
         "link_factor": f"{1 / factor:.3g}"
         if factor is not None and factor > 1
         else Unknown(
             "no rate of another link to compare with was recorded", ["a bandwidth test of each pair (nccl-tests)"]
         ),
     }
+
+
+def _any_of(names: Sequence[str]) -> str:
+    """Return the expression for whole names, as many as a selector holds; empty for none."""
+    some: list[str] = []
+    for name in names:
+        escaped = re.escape(name)  # its ampersands too, as selectors want them
+        if sum(len(one) + 1 for one in some) + len(escaped) > _NAMES_MAX_CHARS:
+            break
+        some.append(escaped)
+    return f"^(?:{'|'.join(some)})$" if some else ""
 
 
 def _smallest(entries: object) -> CollectiveEntry | None:

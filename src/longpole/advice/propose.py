@@ -150,7 +150,7 @@ def _gain(judgement: Judgement, fillings: dict[str, str | Unknown], ground: Grou
     """Replay a row's change alone."""
     changes = _changes(judgement, fillings)
     if isinstance(changes, Unknown):
-        return Gain([], changes)
+        return Gain([], Unknown(_ONCE) if _only_paid_once(judgement) else changes)
     if isinstance(ground, Unknown):
         return Gain(changes, ground)
     if ground.replayed.why_refused:
@@ -268,6 +268,7 @@ def _entry(judgement: Judgement, gain: Gain, ceiling_ns: int | Unknown, *, on_cp
         part=row.part,
         refused=gain.period_ns.unknown if isinstance(gain.period_ns, Unknown) else "",
         references=list(row.references),
+        check_with=list(row.check_with),
     )
 
 

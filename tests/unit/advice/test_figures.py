@@ -8,6 +8,7 @@ from longpole.advice.figures import FIGURES, compute_figures, run_view
 from longpole.advice.fillings import PLACEHOLDERS, fill, fillings_of, placeholders_of
 from longpole.pipeline.replays import scene_of
 from longpole.records.ledger import Unknown
+from longpole.whatif.change import Scale, parse_change
 from tests.catalogue_runs import GEMM, MB, OWN_LOADER, WORKER_LOADER, Collective, Job, finding, run_of
 
 LOADING = Job(before=((OWN_LOADER, 8000.0),))
@@ -120,6 +121,24 @@ def test_a_run_without_collectives_fills_nothing() -> None:
     assert all(isinstance(value, Unknown) for value in fillings.values())
     assert isinstance(fill("--set kind:{kind}=0.5x", fillings), Unknown)
     assert fill("--async-copy", fillings) == "--async-copy"
+
+
+def test_what_compiles_is_selected_by_its_class_and_not_by_words_in_names() -> None:
+    """Regions that were compiled once run in every unit, and a graph's launch is no capture."""
+    after = (
+        ("_compile.compile_inner (dynamo_timed)", 1500.0),
+        ("Torch-Compiled Region: 0/0", 900.0),
+        ("a & b: recompile graph", 300.0),
+    )
+    fillings = fillings_of(run_view(scene_of(run_of(Job(after=after))), []))
+
+    filled = fill("--remove name:{compiling}", fillings)
+    assert isinstance(filled, str)
+    (change,) = [parse_change(filled)]
+    assert isinstance(change, Scale)
+    pattern = change.selector.name_pattern()
+    assert pattern is not None
+    assert [pattern.search(name) is not None for name, _ in after] == [True, False, True]
 
 
 def test_braces_of_a_regular_expression_are_no_placeholders() -> None:
