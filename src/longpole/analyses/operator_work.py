@@ -23,7 +23,7 @@ import numpy as np
 from longpole.analyses.operator_partners import find_partners
 from longpole.analyses.pieces import RUNG_COMPUTE
 from longpole.costs.operator_work.call import parse_call
-from longpole.costs.operator_work.count import count_work, is_countable
+from longpole.costs.operator_work.count import OPAQUE, count_work, is_countable
 from longpole.records.operator_work import OperatorWork, RowWork, UncountedWork
 from longpole.timeline.columns import NONE_ID, Kind
 from longpole.vocabulary.objects import STAGES
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 ROWS_KEPT: Final = 200  # of work; what is beyond it is uncounted as `other operators`
 UNCOUNTED_KEPT: Final = 30
 WHY_NO_RULE: Final = "no rule counts this operator"
+WHY_OPAQUE: Final = "its arguments name neither the weights that it reads nor who reads them"
 WHY_NO_SHAPES: Final = "its shapes were not recorded"
 WHY_ODD_SHAPES: Final = "its recorded shapes or arguments do not tell its work"
 WHY_COMPOSITE: Final = "part of an operator whose other parts are counted"
@@ -55,6 +56,7 @@ WHYS: Final = (
     WHY_GRAPH,
     WHY_NO_OPERATOR,
     WHY_COMPOSITE,
+    WHY_OPAQUE,
     WHY_NO_RULE,
     WHY_NO_SHAPES,
     WHY_ODD_SHAPES,
@@ -443,10 +445,12 @@ def why_uncounted(timeline: Timeline, row: DeviceRow, owners: KernelOwners) -> N
     host_names = timeline.host.name
     replays = np.array(["GraphLaunch" in name for name in timeline.names] or [False], np.bool_)
     countable = np.array([is_countable(name) for name in timeline.names] or [False], np.bool_)
-    of_graph, by_rule = np.zeros(len(inner), np.bool_), np.zeros(len(inner), np.bool_)
+    opaque = np.array([name in OPAQUE for name in timeline.names] or [False], np.bool_)
+    of_graph, by_rule, hidden = (np.zeros(len(inner), np.bool_) for _ in range(3))
     launched, inside = launch != NONE_ID, inner >= 0
     of_graph[launched] = replays[host_names[launch[launched]]]
     by_rule[inside] = countable[host_names[inner[inside]]]
+    hidden[inside] = opaque[host_names[inner[inside]]]
     has_shapes = timeline.input_dims.codes(inner) >= 0
     cases = (
         (owners.owner >= 0, None),
@@ -454,6 +458,7 @@ def why_uncounted(timeline: Timeline, row: DeviceRow, owners: KernelOwners) -> N
         (of_graph, WHY_GRAPH),
         (~inside, WHY_NO_OPERATOR),
         (owners.composite, WHY_COMPOSITE),
+        (hidden, WHY_OPAQUE),
         (has_shapes | ~by_rule, WHY_NO_RULE),
     )
     codes = [-1 if why is None else WHYS.index(why) for _, why in cases]

@@ -15,6 +15,7 @@ from longpole.analyses.operator_work import (
     WHY_NO_RULE,
     WHY_NO_SHAPES,
     WHY_ODD_SHAPES,
+    WHY_OPAQUE,
 )
 from tests.build import Script, measure
 
@@ -95,6 +96,8 @@ def test_what_is_not_counted_says_why() -> None:
     script.kernel(230, 240, script.launch(65, 68), name="alone")
     script.kernel(240, 250, script.launch(75, 78, name="cudaGraphLaunch"), name="replayed")
     script.kernel(250, 260, name="lost")
+    script.op("vllm::moe_forward", 80, 100, shapes="[[8, 64], [8, 4]]", types=BF16)
+    script.kernel(260, 270, script.launch(85, 88))
 
     assert why(script) == {
         "mylib::thing": WHY_NO_RULE,
@@ -102,6 +105,7 @@ def test_what_is_not_counted_says_why() -> None:
         "alone": WHY_NO_OPERATOR,
         "replayed": WHY_GRAPH,
         "lost": WHY_NO_LAUNCH,
+        "vllm::moe_forward": WHY_OPAQUE,
     }
     assert [one.name for one in work_of(script).operators] == ["aten::bmm"]
 

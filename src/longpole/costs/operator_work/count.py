@@ -47,6 +47,8 @@ GRADIENT_OF: Final = embeddings.GRADIENT_OF
 """Operator of a gradient -> the look-up that it belongs to; each is counted with the other."""
 AROUND: Final = convolutions.AROUND
 """Operator -> the one around it that it is counted with."""
+OPAQUE: Final = serving.OPAQUE
+"""Operators of which no shape that is recorded tells what they do."""
 INSIDE: Final = attention.INSIDE
 """Operator -> the one inside it that it is counted with."""
 

@@ -1,7 +1,7 @@
 """Operators of serving engines, which write into tensors that they are handed: vLLM's `_C`, SGLang's, AITER's.
 
-Only those whose arguments alone tell their work: attention over a paged cache reads as many keys as requests have, and
-a mixture of experts as many weights as were routed to, neither of which is an argument.
+Only those whose arguments tell their work. A mixture of experts reads as many weights as tokens were routed to, and
+neither weights nor routes are arguments; attention over a paged cache is in `attention`.
 
 *Source:* the argument orders that recorded calls show, and the operators' definitions in those engines.
 """
@@ -88,6 +88,8 @@ def _quantised(call: Call) -> Work | None:
     return _vector("elementwise", source.dtype, source.elements, bytes_of(result, source))
 
 
+OPAQUE: Final = frozenset({"vllm::moe_forward", "vllm::moe_forward_shared"})
+"""Mixtures of experts behind one operator: hidden states and scores are arguments, experts are not."""
 COUNTERS: Final[dict[str, Counter]] = {
     "_C::silu_and_mul": _gated,
     "sgl_kernel::silu_and_mul": _gated,
@@ -96,6 +98,7 @@ COUNTERS: Final[dict[str, Counter]] = {
     "_C::fused_add_rms_norm": _added_norm,
     "aiter::add_rmsnorm": _added_norm_apart,
     "_C::rotary_embedding": _rotated,
+    "sgl_kernel::rotary_embedding": _rotated,
     "_C_cache_ops::reshape_and_cache_flash": _cached,
     "_C::static_scaled_fp8_quant": _quantised,
 }
