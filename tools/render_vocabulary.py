@@ -25,6 +25,7 @@ TITLES: Final = {
     "activity": "Activities of the host",
     "operator": "Host events that issue or await a collective",
     "stage": "Stages",
+    "carrier": "Host events whose copies carry something",
     "step": "Markers of the unit of work",
 }
 _EXAMPLES: Final = 3

@@ -63,7 +63,7 @@ def test_a_file_of_another_kind_is_named(case: str, what: str) -> None:
     check_refusal(error, file.name)
 
 
-@pytest.mark.parametrize("case", ["B015", "B054"])
+@pytest.mark.parametrize("case", ["B015"])
 def test_a_folder_with_nothing_but_another_kind_says_which(case: str) -> None:
     error = refusal_of(CASES / case)
 
@@ -123,6 +123,15 @@ def test_b011_two_writers_are_refused_with_the_byte_where_it_breaks() -> None:
     assert "damaged, looks like two writers" in str(error)
     assert ", byte " in str(error)
     check_refusal(error, file.name)
+
+
+def test_b054_launches_without_a_table_of_kernels_give_no_share_of_the_device() -> None:
+    report = get_case("B054").report
+
+    (finding,) = [finding for finding in report.integrity if finding.code == "launch.without_kernel"]
+    assert "5 launches, and kernel activity was not recorded" in finding.message
+    assert report.ranks[0].device == "cpu"
+    assert report.long_pole is None
 
 
 def test_b014_a_nameless_event_keeps_its_empty_name() -> None:

@@ -40,6 +40,8 @@ class NameBook:
         is_fused: `[names]` bool: device names that compute and communicate at once.
         is_declared: `[names]` bool: the program itself says what the span is.
         is_other_work: `[names]` bool: it says that the span is of an object other than compute.
+        carries: `[names]` int8: code into OBJECTS of what copies carry that a host name launches, -1 where it says
+            nothing.
         freight: `[names]` int8: code into OBJECTS of what it says a device span carries, -1 where it says nothing.
     """
 
@@ -58,6 +60,7 @@ class NameBook:
         self.is_fused: Flags = np.zeros(n, np.bool_)
         self.is_declared: Flags = np.zeros(n, np.bool_)
         self.is_other_work: Flags = np.zeros(n, np.bool_)
+        self.carries: Small = np.full(n, -1, np.int8)
         self.freight: Small = np.full(n, -1, np.int8)
         self._add_said()
         for code in _used(timeline.host.name, n):
@@ -103,6 +106,8 @@ class NameBook:
             self.object[code] = OBJECT_CODE[meaning.object]
         if meaning.call:
             self.call[code] = CALL_CODE[meaning.call]
+        if meaning.carries:
+            self.carries[code] = OBJECT_CODE[meaning.carries]
         if meaning.stage in STAGE_CODE:
             self.stage[code] = STAGE_CODE[meaning.stage]
         self.is_collective_op[code] = meaning.is_collective_op

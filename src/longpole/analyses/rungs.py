@@ -71,9 +71,10 @@ def device_row(timeline: Timeline, book: NameBook, threads: Threads, device: int
     rung[on_copy_rung] = RUNG_COPY
     charged = np.full(len(rows), OBJECT_CODE["compute"], np.int8)
     charged[collective] = OBJECT_CODE["collective"]
-    launch_stage, around = _at_launch(timeline, threads, spans)
+    launch_stage, around, carried = _at_launch(timeline, book, threads, spans)
     copies = np.flatnonzero(on_copy_rung)
-    charged[copies] = _freight(timeline, book, spans.take(copies), launch_stage[copies], around[copies], settings)
+    implied = np.where(launch_stage == STAGE_CODE["optimizer"], OBJECT_CODE["state"], carried).astype(np.int8)
+    charged[copies] = _freight(timeline, book, spans.take(copies), implied[copies], around[copies], settings)
     said = book.freight[spans.name]
     charged = np.where(on_copy_rung & (said >= 0), said, charged).astype(np.int8)
     if timeline.told is not None:  # no launching call says where in the unit a span lies, but the program may
@@ -89,10 +90,17 @@ def _copies_by_name(timeline: Timeline, book: NameBook, spans: DeviceTable) -> N
     return np.isin(spans.name, codes)
 
 
-def _at_launch(timeline: Timeline, threads: Threads, spans: DeviceTable) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
-    """Return the stage of, and the object activity around, each span's launching call (-1 for none)."""
+def _at_launch(
+    timeline: Timeline, book: NameBook, threads: Threads, spans: DeviceTable
+) -> tuple[NDArray[np.int8], NDArray[np.int8], NDArray[np.int8]]:
+    """Return the stage of each span's launching call, the object activity around it, and what copies carry there.
+
+    The last two are codes into OBJECTS, -1 for none.
+    """
     stage = np.full(len(spans), STAGE_CODE["other"], np.int8)
     around = np.full(len(spans), -1, np.int8)
+    carried = np.full(len(spans), -1, np.int8)
+    carries = book.carries[timeline.host.name]
     linked = np.flatnonzero(spans.launch != NONE_ID)
     track = timeline.host.track[spans.launch[linked]]
     for code in np.unique(track).tolist():
@@ -101,18 +109,25 @@ def _at_launch(timeline: Timeline, threads: Threads, spans: DeviceTable) -> tupl
         place = spans.launch[mine] - cover.first_row
         stage[mine] = cover.row_stage[place]
         around[mine] = cover.row_object[place]
-    return stage, around
+        own = carries[threads.rows_of(code)]
+        if (own >= 0).any():
+            carrier = cover.outwards(place, own >= 0)
+            carried[mine] = np.where(carrier >= 0, own[np.maximum(carrier, 0)], -1)
+    return stage, around, carried
 
 
 def _freight(
     timeline: Timeline,
     book: NameBook,
     copies: DeviceTable,
-    stage: NDArray[np.int8],
+    at_launch: NDArray[np.int8],
     around: NDArray[np.int8],
     settings: Settings,
 ) -> NDArray[np.int8]:
-    """Return what each copy carries: the activity around its launch, else what its direction implies (DESIGN 3.3)."""
+    """Return what each copy carries: the activity around its launch, else what its direction implies (DESIGN 3.3).
+
+    What copies between host and device carry inside the launching call (`at_launch`) stands before their direction.
+    """
     by_name = {int(code): book.copy(int(code)).direction for code in np.unique(copies.name)}
     direction = [
         "memset" if kind == Kind.MEMSET else by_name[code]
@@ -120,7 +135,7 @@ def _freight(
     ]
     implied = np.array([OBJECT_CODE[_DIRECTION_OBJECT.get(d, "unknown")] for d in direction], np.int8)
     crossing = np.array([d in ("htod", "dtoh") for d in direction], np.bool_)
-    implied[crossing & (stage == STAGE_CODE["optimizer"])] = OBJECT_CODE["state"]
+    implied = np.where(crossing & (at_launch >= 0), at_launch, implied).astype(np.int8)
     small = (copies.size_bytes >= 0) & (copies.size_bytes <= settings.readout_max_bytes)
     down = np.array([d == "dtoh" for d in direction], np.bool_)
     readout = small & down & (copies.launch != NONE_ID)

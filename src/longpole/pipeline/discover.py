@@ -15,8 +15,9 @@ from longpole.pipeline.trace_file import TraceFile
 from longpole.readers.container import list_members, open_stream
 from longpole.readers.kineto.foreign import describe_foreign
 from longpole.readers.kineto.sniff import looks_like_kineto
-from longpole.readers.kineto.spelling import show_controls
+from longpole.readers.nsys.sniff import NOT_EXPORTED, is_report, looks_like_export, looks_like_sqlite
 from longpole.readers.recorder.sniff import is_named_like_spans, looks_like_spans
+from longpole.readers.spelling import show_controls
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,9 +58,12 @@ def find_traces(paths: Sequence[str], settings: Settings) -> list[TraceFile]:
 
 
 def _marked(file: TraceFile, settings: Settings) -> TraceFile:
-    """Mark a span file of the recorder."""
+    """Mark a file that is no profiler's trace in JSON."""
     try:
-        return replace(file, is_spans=is_span_file(file, lambda one: _head_of(one, settings)))
+        if is_span_file(file, lambda one: _head_of(one, settings)):
+            return replace(file, form="spans")
+        is_nsys = is_report(file.path.name) or looks_like_sqlite(_head_of(file, settings))
+        return replace(file, form="nsys") if is_nsys else file
     except InputError:
         return file
 
@@ -125,7 +129,7 @@ def _may_be_trace(file: TraceFile, settings: Settings) -> bool:
     if file.path.suffix.lower() in _SELDOM_TRACES and head.lstrip()[:1] not in (b"{", b"["):
         return False
     has_long_header = len(head) == _HEAD_BYTES and any(key in head for key in _HEADER_KEYS)
-    if looks_like_spans(head) or is_named_like_spans(file.path.name):
+    if looks_like_spans(head) or is_named_like_spans(file.path.name) or looks_like_export(head):
         return True
     return looks_like_kineto(head) or has_long_header or bool(_TRACE_NAME.search(file.path.name))
 
@@ -153,13 +157,18 @@ def _no_trace(folder: Path, names: list[Path], settings: Settings) -> InputError
     return NotATraceError.at(folder, None, found, _EXPECTED)
 
 
-_EXPECTED: Final = "Expected JSON traces of a profiler (plain, gzip, zstd or zip), or span files of the recorder"
+_EXPECTED: Final = (
+    "Expected JSON traces of a profiler (plain, gzip, zstd or zip), exports of Nsight Systems, or span files of the"
+    " recorder"
+)
 _DESCRIBED_MAX: Final = 50
 
 
 def _described(path: Path, settings: Settings) -> str:
     if not path.is_file():
         return ""
+    if is_report(path.name):
+        return NOT_EXPORTED
     try:
         return describe_foreign(_head_of(TraceFile(path, str(path), None, 0, named=False), settings))
     except InputError:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+Form: TypeAlias = Literal["trace", "spans", "nsys"]
 
 _PACKED_RATIO: Final = 15
 
@@ -22,7 +24,7 @@ class TraceFile:
         size_bytes: Its size as stored, 0 where it is not known.
         named: The user named it, so that failing to read it must be said.
         packed: It is compressed.
-        is_spans: It is a span file of the recorder.
+        form: What it is: a profiler's trace, a span file of the recorder, an export of Nsight Systems.
         beside: Further span files that are read together with it.
     """
 
@@ -32,8 +34,13 @@ class TraceFile:
     size_bytes: int
     named: bool
     packed: bool = False
-    is_spans: bool = False
+    form: Form = "trace"
     beside: tuple[TraceFile, ...] = ()
+
+    @property
+    def is_spans(self) -> bool:
+        """Tell whether it is a span file of the recorder."""
+        return self.form == "spans"
 
     def parts(self) -> tuple[TraceFile, ...]:
         """Return all files that are read together."""

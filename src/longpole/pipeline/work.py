@@ -99,16 +99,25 @@ def read_timelines(
     Raises:
         InputError: The file cannot be used.
     """
-    if file.is_spans:
+    if file.form != "trace":
         if meter is not None:
             meter.tell(file.shown, file.stored_bytes())
-        return read_span_files(file, context.settings)
+        return _read_other(file, context.settings)
     from longpole.readers.kineto.lower import lower
     from longpole.readers.kineto.read import read_raw
 
     scaled = _Scaled(file, meter) if meter is not None else None
     raw, breaks = read_raw(file.path, context.settings, member=file.member, pool=pool, progress=scaled)
     return lower(raw, breaks, file.shown, file.size_bytes, context.settings)
+
+
+def _read_other(file: TraceFile, settings: Settings) -> list[Timeline]:
+    """Read a file that is no profiler's trace in JSON."""
+    if file.is_spans:
+        return read_span_files(file, settings)
+    from longpole.readers.nsys.lower import read_nsys
+
+    return read_nsys(file.path, file.shown, file.size_bytes, settings, file.member)
 
 
 def digest_file(

@@ -30,6 +30,7 @@ from longpole.report.headline import make_headline
 from longpole.report.memory import memories_of, row_memory, run_memory, unit_memory
 from longpole.report.pointers import resolve_voids, unknown_entries
 from longpole.report.program import never_entered, never_entered_findings, run_items, unit_items
+from longpole.report.recording_words import in_words_of
 from longpole.report.resources import resources_of
 from longpole.report.waiting import fill_waiting
 from longpole.stats import mean_ns, median_ns, percentile_ns
@@ -111,7 +112,7 @@ def build_report(
     not_known = [UnknownEntry("/long_pole", why.unknown, why.missing)] if why is not None else []
     if answer.candidates is None and answer.path is not None:
         not_known.append(UnknownEntry("/candidates", _TOO_LARGE.unknown, _TOO_LARGE.missing))
-    report.unknown = [*not_known, *unknown_entries(report)]
+    report.unknown = in_words_of({digest.format for digest in digests}, [*not_known, *unknown_entries(report)])
     return report
 
 

@@ -37,9 +37,10 @@ _FILES: Final = {
     "activity": "activities.toml",
     "operator": "operators.toml",
     "stage": "stages.toml",
+    "carrier": "carriers.toml",
     "step": "steps.toml",
 }
-_HOST_THEMES: Final = ("call", "activity", "operator", "stage")
+_HOST_THEMES: Final = ("call", "activity", "operator", "stage", "carrier")
 
 _KEPT_ANSWERS: Final = 1 << 15  # with the length below: at most 32 MB of names for each question
 _KEPT_NAME_CHARS: Final = 1024
@@ -232,6 +233,7 @@ def _host_meaning(rules: Sequence[Rule], kind: str, backend: str) -> HostMeaning
         kind=kind,
         backend=backend,
         loader_workers=activity.get("workers"),
+        carries=values.get("carrier", {}).get("carries", ""),
     )
 
 

@@ -66,6 +66,7 @@ class HostMeaning:
         backend: The communication library of a backend span such as `gloo:all_reduce`, or empty.
         loader_workers: True where the loader has worker processes, False where it loads in this process, None
             where the name does not say.
+        carries: The object that copies launched inside it carry, where it is no activity itself; or empty.
     """
 
     object: str = ""
@@ -76,6 +77,7 @@ class HostMeaning:
     kind: str = ""
     backend: str = ""
     loader_workers: bool | None = None
+    carries: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Read rules from TOML: which keys a row may have, of which type, and what a mistake in one says.
 
 A file holds rows of one or more themes, `[[kernel]]`, `[[copy]]`, `[[call]]`, `[[activity]]`, `[[operator]]`,
-`[[stage]]`, `[[step]]`. Ours lie in `rules/`; a user's file has the same form. `index` makes them searchable.
+`[[stage]]`, `[[carrier]]`, `[[step]]`. Ours lie in `rules/`; a user's file has the same form. `index` makes them
+searchable.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from longpole.vocabulary.objects import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-THEMES: Final = ("kernel", "copy", "call", "activity", "operator", "stage", "step")
+THEMES: Final = ("kernel", "copy", "call", "activity", "operator", "stage", "carrier", "step")
 DEVICE_THEMES: Final = ("kernel", "copy")
 
 _DEVICE_SELECTORS: Final = ("exact", "match")
@@ -37,6 +38,7 @@ SELECTORS: Final[Mapping[str, tuple[str, ...]]] = {
     "activity": _HOST_SELECTORS,
     "operator": _HOST_SELECTORS,
     "stage": _HOST_SELECTORS,
+    "carrier": _HOST_SELECTORS,
     "step": ("exact", "prefix", "match"),
 }
 """By which keys a row of each theme chooses names."""
@@ -133,6 +135,7 @@ VALUE_KEYS: Final[Mapping[str, Mapping[str, _Key]]] = {
     },
     "operator": {"kind": _Key(COLLECTIVE_KINDS), "backend": _Key(str), "collective": _Key(bool)},
     "stage": {"stage": _Key((*STAGES, ""), required=True)},
+    "carrier": {"carries": _Key((*ACTIVITY_OBJECTS, ""), required=True)},
     "step": {"kind": _Key(STEP_KINDS, required=True), "priority": _Key(int, required=True)},
 }
 """The keys that say what a name means, by theme."""

@@ -215,6 +215,35 @@ def test_copies_of_the_optimizer_move_its_state(way: str) -> None:
     assert _freight(script) == "state"
 
 
+@pytest.mark.parametrize("way", ["htod", "dtoh"])
+@pytest.mark.parametrize("call", ["FSDP::pre_forward (layers.3)", "PartitionedParameterCoordinator.fetch_sub_module"])
+def test_copies_inside_the_calls_of_sharding_move_state(way: str, call: str) -> None:
+    """Parameters that a sharded model keeps on the host come to the device before each layer: no input, no output."""
+    script = Script()
+    script.span(call, 0, 30)
+    script.op("aten::copy_", 5, 20)
+    script.copy(way, 20, 60, script.call("cudaMemcpyAsync", 10, 15))
+
+    assert _freight(script) == "state"
+
+
+def test_an_activity_inside_the_calls_of_sharding_decides() -> None:
+    script = Script()
+    script.span("FSDP::pre_forward (layers.3)", 0, 30)
+    script.span("save_checkpoint", 5, 20)
+    script.copy("dtoh", 20, 60, script.call("cudaMemcpyAsync", 10, 15))
+
+    assert _freight(script) == "output"
+
+
+def test_what_moves_the_batch_in_front_of_a_sharded_model_is_input() -> None:
+    script = Script()
+    script.span("FSDP::root_pre_forward", 0, 30)
+    script.copy("htod", 20, 60, script.call("cudaMemcpyAsync", 10, 15))
+
+    assert _freight(script) == "input"
+
+
 def test_a_memset_of_the_optimizer_is_compute() -> None:
     script = Script()
     script.span(OPTIMIZER, 0, 30)

@@ -32,10 +32,14 @@ def describe_foreign(head: bytes) -> str:
     return "not JSON, a profiler trace was expected"
 
 
+_PICKLE: Final = "a pickle (perhaps a flight recorder dump, or a memory snapshot, which longpole memory reads)"
 _BINARY: Final = (
-    (b"SQLite format 3\0", "an SQLite database (perhaps an Nsight Systems export)"),
-    (b"\x80\x02", "a pickle (perhaps a flight recorder dump or a memory snapshot)"),
-    (b"\x80\x04", "a pickle (perhaps a flight recorder dump or a memory snapshot)"),
+    (b"SQLite format 3\0", "an SQLite database"),
+    (b"\x80\x02", _PICKLE),
+    (b"\x80\x03", _PICKLE),
+    (b"\x80\x04", _PICKLE),
+    (b"\x80\x05", _PICKLE),
+    (b"version https://git-lfs.github.com/spec/", "a pointer of Git LFS, not the file itself (git lfs pull brings it)"),
     (b"PAR1", "a Parquet file"),
     (b"ARROW1", "an Arrow file"),
     (b"%PDF", "a PDF document"),
@@ -46,7 +50,7 @@ _BINARY: Final = (
 
 _JSON: Final = (
     ((b'"pg_config"', b'"entries"'), "a flight recorder dump"),
-    ((b'"segments"', b'"total_size"', b'"blocks"'), "a memory snapshot"),
+    ((b'"segments"', b'"total_size"', b'"blocks"'), "a memory snapshot (longpole memory reads it)"),
     ((b'"rocprofiler-sdk-tool"',), "a rocprofv3 dump"),
     ((b'"resourceSpans"',), "an OpenTelemetry export"),
     ((b'"traces"', b'"strings"'), "a Perfetto or speedscope file"),

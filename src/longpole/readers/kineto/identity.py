@@ -6,18 +6,13 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.readers.rank_in_name import rank_in_name
 from longpole.records.credentials import redact
 from longpole.timeline.timeline import Identity
 
 if TYPE_CHECKING:
     from longpole.readers.kineto.raw import RawTrace
 
-_NAME_PATTERNS: Final = (
-    re.compile(r"(?:^|[^a-z])rank[-_. ]?(\d{1,6})(?!\d)", re.IGNORECASE),
-    re.compile(r"(?:^|[^a-z])worker[-_]?(\d{1,6})(?=[-_.])(?!\.\d{10})", re.IGNORECASE),
-    re.compile(r"(?:^|[^a-z])TP-(\d{1,6})(?!\d)", re.IGNORECASE),
-    re.compile(r"(?:^|[-_.])r(\d{1,6})(?=[-_.])"),
-)
 _PREFIX: Final = re.compile(r"^\s*(\[[A-Za-z_\- ]{0,16}0*(\d{1,6})\]|rank[ _]?0*(\d{1,6})[:/ ])", re.IGNORECASE)
 
 # Header fields that describe software and hardware. Everything else (users, jobs, environments) stays behind.
@@ -52,7 +47,7 @@ def find_identity(header: dict[str, Any], path: str, prefix_rank: int | None) ->
     rank = prefix_rank if prefix_rank is not None else _whole(info.get("rank"))
     world_size = _whole(info.get("world_size"))
     if rank is None:
-        rank = _rank_in_name(PurePath(path).name)
+        rank = rank_in_name(PurePath(path).name)
     groups = info.get("pg_config")
     return Identity(
         rank=rank if rank is not None else 0,
@@ -107,14 +102,6 @@ def version_of(header: dict[str, Any]) -> str:
     """Return the exporter's schema version as written, empty where it is none."""
     value = header.get("schemaVersion", "")
     return str(value)[:32] if _is_plain(value) else ""
-
-
-def _rank_in_name(name: str) -> int | None:
-    for pattern in _NAME_PATTERNS:
-        match = pattern.search(name)
-        if match:
-            return int(match[1])
-    return None
 
 
 def _whole(value: Any) -> int | None:

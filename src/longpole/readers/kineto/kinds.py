@@ -9,7 +9,7 @@ import numpy as np
 
 from longpole.readers.kineto.elsewhere import kind_on_device, thread_kinds
 from longpole.readers.kineto.event import kind_of_category
-from longpole.readers.kineto.spelling import normal_id
+from longpole.readers.spelling import normal_id
 from longpole.timeline.columns import Kind
 
 if TYPE_CHECKING:

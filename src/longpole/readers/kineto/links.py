@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from longpole.readers.correlation import launches_by_correlation
 from longpole.timeline.columns import NONE_ID, Kind
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def link_launches(host: HostTable, device: DeviceTable, device_track: Ints, flow
         names: All names, for calls that cannot launch.
     """
     calls = np.flatnonzero(host.kind == Kind.RUNTIME)
-    launch = _by_key(host, calls, device)
+    launch = launches_by_correlation(host, calls, device)
     missing = launch == NONE_ID
     if missing.any() and len(flows):
         launch = np.where(missing, _by_arrow(host, device, device_track, flows), launch)
@@ -40,33 +41,6 @@ def link_launches(host: HostTable, device: DeviceTable, device_track: Ints, flow
     if bare.any():
         launch[bare] = _by_external_id(host, device, calls, np.flatnonzero(bare), names)
     return launch
-
-
-def _by_key(host: HostTable, calls: NDArray[np.intp], device: DeviceTable) -> Ints:
-    """Look correlation ids up among the calls that have one.
-
-    Where several calls bear one id, for ids are used again, a span belongs to the last one that began before it, else
-    to the first.
-    """
-    wanted = device.correlation
-    calls = calls[host.correlation[calls] > 0]
-    if len(calls) == 0 or len(wanted) == 0:
-        return np.full(len(wanted), NONE_ID, np.int64)
-    order = np.lexsort((calls, host.start_ns[calls], host.correlation[calls]))
-    calls = calls[order]
-    keys = host.correlation[calls]
-    first = np.searchsorted(keys, wanted, side="left")
-    place = np.minimum(first, len(keys) - 1)
-    hit = (wanted > 0) & (keys[place] == wanted)
-    again = np.flatnonzero(hit)[keys[np.minimum(first[hit] + 1, len(keys) - 1)] == wanted[hit]]
-    for row in again[first[again] + 1 < len(keys)].tolist():
-        low, high = np.searchsorted(keys, [wanted[row], wanted[row] + 1])
-        some = calls[low:high]
-        last = max(int(np.searchsorted(host.start_ns[some], device.start_ns[row], side="right")) - 1, 0)
-        while last > 0 and host.end_ns[some[last - 1]] >= host.end_ns[some[last]]:
-            last -= 1  # a call within a call
-        place[row] = low + last
-    return np.where(hit, calls[place], NONE_ID)
 
 
 def _by_arrow(host: HostTable, device: DeviceTable, device_track: Ints, flows: FlowTable) -> Ints:

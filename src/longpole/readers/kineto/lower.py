@@ -17,7 +17,7 @@ from longpole.readers.kineto.memory import device_bytes, memory_table
 from longpole.readers.kineto.merged import find_shares
 from longpole.readers.kineto.place import place
 from longpole.readers.kineto.rows import Rows
-from longpole.readers.kineto.spelling import normal_id, show_controls
+from longpole.readers.spelling import normal_id, show_controls
 from longpole.records.credentials import redact
 from longpole.timeline.columns import DEVICE_KINDS, HOST_KINDS, NONE_ID, Kind, SyncKind
 from longpole.timeline.tables import CollectiveArgs, DeviceTable, FlowTable, HostTable, Sparse, SyncTable, Track

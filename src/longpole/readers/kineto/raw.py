@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from longpole.readers.kineto.chunk import Numbering
-from longpole.readers.kineto.spelling import normal_id, show_controls
+from longpole.readers.spelling import normal_id, show_controls
 from longpole.records.credentials import redact_all
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Exports of Nsight Systems: an SQLite database for each report (`nsys export --type sqlite`)."""
