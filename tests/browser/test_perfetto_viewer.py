@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from longpole.pipeline.perfetto import write_perfetto
 from longpole.pipeline.reading import ReportOptions
 from longpole.pipeline.report import report_on
+from longpole.pipeline.timeline_outputs import Wanted, make_outputs
 from longpole.records.critical_path import CriticalPath
 from longpole.vocabulary.objects import OBJECTS
 from tests.browser.perfetto_viewer import Viewer, find_viewer, open_viewer
@@ -64,7 +64,7 @@ def shown(request: pytest.FixtureRequest, viewer: Viewer, tmp_path_factory: pyte
     options = ReportOptions(use_cache=False, processes=1)
     run, report = report_on([str(path)], options)
     out = io.BytesIO()
-    assert write_perfetto(out, [str(path)], options, run, report) == []
+    assert make_outputs([str(path)], options, run, report, Wanted(trace=out)).missing == []
     file = tmp_path_factory.mktemp("viewer") / f"{path.name}.pftrace"
     file.write_bytes(out.getvalue())
     viewer.open(file)

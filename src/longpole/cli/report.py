@@ -8,13 +8,12 @@ from longpole.cli import report_options as option
 from longpole.cli.documents import DocumentOutput
 from longpole.cli.operations import report_on_tables
 from longpole.cli.outputs import Outputs
-from longpole.cli.page_output import PageOutput
 from longpole.cli.progress import Progress
 from longpole.cli.reading_options import reading_options
 from longpole.cli.records import RecordOutput
 from longpole.cli.terminal import COLORS
+from longpole.cli.timeline_outputs import TimelineOutputs
 from longpole.cli.values import parse_choice
-from longpole.cli.viewer_trace import ViewerTrace
 
 EXAMPLES: Final = """\b
 Examples:
@@ -67,9 +66,8 @@ def report(
         parquet_folder=parquet,
     )
     outputs.check()
-    page = PageOutput.of_option(html)
     kept = RecordOutput.of_options(record, items, label)
-    viewed = ViewerTrace.of_option(perfetto)
+    drawn = TimelineOutputs.of_options(html, perfetto)
     options = reading_options(
         step=step,
         units=units,
@@ -93,8 +91,7 @@ def report(
     with Progress(wanted=not quiet) as progress:
         run, document = report_on(paths, options, progress.update)
     with Progress(wanted=not quiet, counted=True) as reading:
-        viewed.write(paths, options, run, document, reading.update)
-        page.write(paths, options, run, document, reading.update)
+        drawn.write(paths, options, run, document, reading.update)
     if kept is not None:
         kept.write(run, document, options)
     outputs.write(document)

@@ -5,31 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from longpole.digest.across import bring_together
-from longpole.digest.digest import Selection, lay_out
 from longpole.digest.rank_drawing import draw_laid
-from longpole.digest.steady import find_steady
-from longpole.errors import LongpoleError
-from longpole.pipeline.discover import find_traces
-from longpole.pipeline.span_files import without_spans_beside_traces
-from longpole.pipeline.work import WorkContext, read_timelines
+from longpole.pipeline.second_reading import read_again, run_clock, steady_of
 from longpole.records.critical_path import CriticalPath
 from longpole.report.drawing import SPANS_MAX, draw_units
 from longpole.report.resource_rows import hosts_of
 from longpole.report.utilisation import gauge_of
 from longpole.settings import read_settings
-from longpole.vocabulary.matcher import Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Sequence
-
-    import numpy as np
+    from collections.abc import Sequence
 
     from longpole.analyses.rungs import DeviceRow
     from longpole.digest.digest import Laid
     from longpole.digest.jobs import Run
     from longpole.digest.rank_drawing import RankDrawing
-    from longpole.digest.steady import Steady
     from longpole.pipeline.reading import ReportOptions
     from longpole.report.document import Report
     from longpole.report.drawing import Drawing
@@ -46,13 +36,50 @@ class DrawOptions:
         unit: This unit alone; all that fit where None.
         most: Spans in all.
         detailed: With how much of what bounds them spans used, links as rows, and call stacks.
-        progress: Hears (what is being read, files done, files in all).
     """
 
     unit: str | None = None
     most: int = SPANS_MAX
     detailed: bool = False
-    progress: Callable[[str, int, int], None] | None = None
+
+
+class Picture:
+    """The picture of a run's units in the making: takes the ranks that it shows, one by one.
+
+    Args:
+        options: How the run was read.
+        run: Its digests.
+        report: The report.
+        asked: What to draw.
+
+    Attributes:
+        ranks: Those that it shows.
+    """
+
+    def __init__(self, options: ReportOptions, run: Run, report: Report, asked: DrawOptions) -> None:
+        self._path = report.critical_path if isinstance(report.critical_path, CriticalPath) else None
+        self.ranks = _ranks(run, self._path)
+        self._run = run
+        self._asked = asked
+        self._steady = steady_of(run, read_settings(options.settings))
+        self._bounds = _bounds(report, self.ranks, self._path, asked.unit)
+        self._digests = {digest.rank: digest for digest in run.digests}
+        self._hosts = hosts_of(run.digests)
+        self._drawn: list[RankDrawing] = []
+
+    def take(self, rank: int, laid: Laid, device_rows: list[DeviceRow]) -> None:
+        """Draw a rank."""
+        gauge = gauge_of(self._digests[rank], self._hosts) if self._asked.detailed else None
+        self._drawn.append(replace(draw_laid(laid, device_rows, gauge=gauge), rank=rank))
+
+    def finished(self) -> Drawing:
+        """Return the unit that the critical path is shown for first, then the others as they fit."""
+        ranks = sorted(self._drawn, key=lambda one: one.rank)
+        clocks = {one.rank: run_clock(self._steady, one.rank) for one in ranks}
+        drawing = draw_units(ranks, clocks, self._bounds, self._path, self._asked.most)
+        if len(ranks) < len(self._run.digests):
+            drawing.notes.append(f"{len(ranks)} of {len(self._run.digests)} ranks are drawn, those of the path first")
+        return drawing
 
 
 def draw_run(
@@ -70,89 +97,15 @@ def draw_run(
     Raises:
         UsageError: A path is wrong.
     """
-    settings = read_settings(options.settings)
-    across = bring_together(run.digests, settings, run.recorded)
-    steady = find_steady(run.digests, settings, across.clocks if across is not None else None)
-    path = report.critical_path if isinstance(report.critical_path, CriticalPath) else None
-    chosen = _ranks(run, path)
-    drawings = _read(paths, options, run, chosen, asked)
-    clocks = {one.rank: run_clock(steady, one.rank) for one in drawings}
-    bounds = _bounds(report, chosen, path, asked.unit)
-    drawing = draw_units(drawings, clocks, bounds, path, asked.most)
-    missing = len(run.digests) - len(drawings)
-    if missing:
-        drawing.notes.append(f"{len(drawings)} of {len(run.digests)} ranks are drawn, those of the path first")
-    return drawing
+    picture = Picture(options, run, report, asked)
+    read_again(paths, options, run, [picture])
+    return picture.finished()
 
 
 def _ranks(run: Run, path: CriticalPath | None) -> set[int]:
     first = path.ranks_visited if path is not None else []
     ordered = dict.fromkeys([*first, *(digest.rank for digest in run.digests)])
     return set(list(ordered)[:RANKS_MAX])
-
-
-def _read(
-    paths: Sequence[str],
-    options: ReportOptions,
-    run: Run,
-    chosen: set[int],
-    asked: DrawOptions,
-) -> list[RankDrawing]:
-    """Draw the chosen ranks; a file that cannot be read any more costs its own ranks."""
-    found = []
-    digests, hosts = {digest.rank: digest for digest in run.digests}, hosts_of(run.digests)
-    for rank, laid, device_rows in lay_out_again(paths, options, run, chosen, asked.progress):
-        gauge = gauge_of(digests[rank], hosts) if asked.detailed else None
-        found.append(replace(draw_laid(laid, device_rows, gauge=gauge), rank=rank))
-    return sorted(found, key=lambda one: one.rank)
-
-
-def lay_out_again(
-    paths: Sequence[str],
-    options: ReportOptions,
-    run: Run,
-    chosen: Container[int],
-    progress: Callable[[str, int, int], None] | None,
-) -> Iterator[tuple[int, Laid, list[DeviceRow]]]:
-    """Read the chosen ranks' files again, one after the other.
-
-    A file that cannot be read any more costs its own ranks.
-
-    Yields:
-        (rank, what its rows have in common, its devices).
-    """
-    settings = read_settings(options.settings)
-    rules = str(options.rules) if options.rules is not None else None
-    low, high = options.units or (None, None)
-    context = WorkContext(rules, settings, options.step, low, high)
-    selection = Selection(step_pattern=options.step, first_unit=low, last_unit=high)
-    vocabulary = Vocabulary.load(options.rules)
-    # A file that names no rank was given one when the run was brought together.
-    given = {(digest.path, digest.rank if not digest.rank_assumed else None): digest.rank for digest in run.digests}
-    wanted = {digest.path for digest in run.digests if digest.rank in chosen}
-    files, _ = without_spans_beside_traces(find_traces(paths, settings))
-    for place, file in enumerate(files):
-        if progress is not None:
-            progress(file.shown, place, len(files))
-        if file.shown not in wanted and not file.is_spans:
-            continue
-        try:
-            timelines = read_timelines(file, context)
-        except LongpoleError:
-            continue
-        for timeline in timelines:
-            identity = timeline.identity
-            rank = given.get((timeline.source.path, None if identity.rank_assumed else identity.rank))
-            if rank is not None and rank in chosen:
-                yield rank, *lay_out(timeline, vocabulary, settings, selection)
-
-
-def run_clock(steady: Steady, rank: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Return what turns a rank's times into the run's, its clock's drift included."""
-    if rank in steady.clocks:
-        return steady.clocks[rank].to_run_ns
-    offset_ns = steady.offset_ns[rank]
-    return lambda times_ns: times_ns + offset_ns
 
 
 def _bounds(

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from longpole.errors import LongpoleError
-from longpole.pipeline.drawing import DrawOptions, draw_run
-from longpole.report.page.page import render_page
+from longpole.pipeline.timeline_outputs import Wanted, make_outputs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from longpole.digest.jobs import Run
     from longpole.pipeline.reading import ReportOptions
     from longpole.report.document import Report
 
 
-def make_page(
-    paths: Sequence[str],
-    options: ReportOptions,
-    run: Run,
-    report: Report,
-    progress: Callable[[str, int, int], None] | None = None,
-) -> bytes:
+def make_page(paths: Sequence[str], options: ReportOptions, run: Run, report: Report) -> bytes:
     """Return the page of a report; one whose traces are gone meanwhile has no timeline.
 
     Args:
@@ -30,10 +22,5 @@ def make_page(
         options: With which options.
         run: Its digests.
         report: The report.
-        progress: Hears (what is being read, files done, files in all).
     """
-    try:
-        drawing = draw_run(paths, options, run, report, DrawOptions(detailed=True, progress=progress))
-    except LongpoleError:
-        drawing = None
-    return render_page(report, drawing)
+    return make_outputs(paths, options, run, report, Wanted(page=True)).page

@@ -1,20 +1,18 @@
-"""From the traces of a run, read again, and its report to a trace that the Perfetto viewer opens."""
+"""A run as a trace that the Perfetto viewer opens, from its report and from its traces read again."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from longpole.digest.across import bring_together
 from longpole.digest.digest import row_pieces
 from longpole.digest.rank_drawing import draw_laid
-from longpole.digest.steady import find_steady
-from longpole.pipeline.drawing import lay_out_again, run_clock
+from longpole.pipeline.second_reading import run_clock, steady_of
 from longpole.report.perfetto.tracks import RankTracks, RowUnits, RunTracks
 from longpole.settings import read_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
+    from longpole.analyses.rungs import DeviceRow
+    from longpole.digest.digest import Laid
     from longpole.digest.jobs import Run
     from longpole.digest.steady import Steady
     from longpole.pipeline.reading import ReportOptions
@@ -24,43 +22,34 @@ _DEPTH_MAX: Final = 127  # levels of calls: all that a span's column can count
 _THREADS_MAX: Final = 10_000
 
 
-def write_perfetto(
-    out: BinaryIO,
-    paths: Sequence[str],
-    options: ReportOptions,
-    run: Run,
-    report: Report,
-    progress: Callable[[str, int, int], None] | None = None,
-) -> list[int]:
-    """Write a run as a trace for the Perfetto viewer.
+class ViewerTrace:
+    """A trace for the viewer in the making: what the report says is written at once, ranks as they come.
 
     Args:
         out: Where to.
-        paths: What the report was made from.
-        options: With which options.
+        options: How the run was read.
         run: Its digests.
         report: The report.
-        progress: Hears (what is being read, files done, files in all).
 
-    Returns:
-        Ranks whose files could not be read again: their units and ledger are in it, their spans are not.
-
-    Raises:
-        UsageError: A path is wrong.
+    Attributes:
+        ranks: All of the run.
+        missing: Those that have not come: their units and ledger are in it, their spans are not.
     """
-    settings = read_settings(options.settings)
-    across = bring_together(run.digests, settings, run.recorded)
-    steady = find_steady(run.digests, settings, across.clocks if across is not None else None)
-    start_ns = min(steady.at(digest.rank, digest.start_ns) for digest in run.digests)
-    tracks = RunTracks(out, report, _rows(run, report, steady), start_ns)
-    missing = {digest.rank for digest in run.digests}
-    for rank, laid, device_rows in lay_out_again(paths, options, run, frozenset(missing), progress):
+
+    def __init__(self, out: BinaryIO, options: ReportOptions, run: Run, report: Report) -> None:
+        self._steady = steady_of(run, read_settings(options.settings))
+        start_ns = min(self._steady.at(digest.rank, digest.start_ns) for digest in run.digests)
+        self._tracks = RunTracks(out, report, _rows(run, report, self._steady), start_ns)
+        self.ranks = frozenset(digest.rank for digest in run.digests)
+        self.missing = set(self.ranks)
+
+    def take(self, rank: int, laid: Laid, device_rows: list[DeviceRow]) -> None:
+        """Write what was recorded on a rank."""
         drawing = draw_laid(laid, device_rows, _DEPTH_MAX, _THREADS_MAX)
         charged = {f"{laid.timeline.device_type}:{row.device}": row_pieces(laid, row) for row in device_rows}
         charged = charged or {"cpu": row_pieces(laid, None)}
-        tracks.add_rank(RankTracks(rank, drawing, charged, laid.bounds_ns, run_clock(steady, rank)))
-        missing.discard(rank)
-    return sorted(missing)
+        self._tracks.add_rank(RankTracks(rank, drawing, charged, laid.bounds_ns, run_clock(self._steady, rank)))
+        self.missing.discard(rank)
 
 
 def _rows(run: Run, report: Report, steady: Steady) -> list[RowUnits]:

@@ -16,9 +16,9 @@ from longpole.digest.digest import Selection, lay_out, row_pieces
 from longpole.digest.jobs import choose_run
 from longpole.digest.rank_drawing import draw_laid
 from longpole.errors import LongpoleError
-from longpole.pipeline.perfetto import write_perfetto
 from longpole.pipeline.reading import ReportOptions
 from longpole.pipeline.report import report_on
+from longpole.pipeline.timeline_outputs import Wanted, make_outputs
 from longpole.records.critical_path import ANSWER_VERSION, CriticalPath, PathAnswer
 from longpole.report.build import build_report
 from longpole.report.document import SelectionEntry
@@ -43,7 +43,7 @@ def export(*paths: Path, **options: object) -> tuple[Report, Viewed]:
     asked = ReportOptions(use_cache=False, **options)  # type: ignore[arg-type]
     run, report = report_on(named, asked)
     out = io.BytesIO()
-    assert write_perfetto(out, named, asked, run, report) == []
+    assert make_outputs(named, asked, run, report, Wanted(trace=out)).missing == []
     return report, read_trace(out.getvalue())
 
 
@@ -184,7 +184,7 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
     written = []
     for _ in range(2):
         out = io.BytesIO()
-        write_perfetto(out, named, options, *report_on(named, options))
+        make_outputs(named, options, *report_on(named, options), Wanted(trace=out))
         written.append(out.getvalue())
 
     assert written[0] == written[1]
@@ -197,7 +197,7 @@ def test_a_file_that_is_gone_costs_its_spans_and_not_its_ledger(tmp_path: Path) 
     paths[1].unlink()
     out = io.BytesIO()
 
-    missing = write_perfetto(out, named, options, run, report)
+    missing = make_outputs(named, options, run, report, Wanted(trace=out)).missing
 
     viewed = read_trace(out.getvalue())
     assert missing == [1]

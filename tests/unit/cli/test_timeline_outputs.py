@@ -1,4 +1,4 @@
-"""`longpole report --perfetto`: where the file goes, and what is refused."""
+"""`longpole report --html --perfetto`: where the files go, and what is refused."""
 
 from __future__ import annotations
 
@@ -30,6 +30,16 @@ def test_the_file_is_written_and_compressed_by_its_name(
 
     assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
     assert packed.read_bytes()[4:8] == bytes(4)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_both_files_come_of_one_call(trace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, viewed = tmp_path / "report.html", tmp_path / "run.pftrace"
+
+    assert main(["report", trace, "-q", "--html", str(page), "--perfetto", str(viewed)]) == 0
+
+    assert page.read_bytes().startswith(b"<!doctype html>")
+    assert viewed.stat().st_size > 0
     assert capsys.readouterr() == ("", "")
 
 
