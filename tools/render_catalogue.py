@@ -72,6 +72,7 @@ def _row(row: Row) -> str:
     lines += _bullets("Must record", row.must_record) + _bullets("Must shrink", [f"`{row.part}`"])
     lines += _bullets("Proved by", row.proved_by) + _bullets("Nothing replaces", [row.cannot_replace])
     lines += _bullets("Costs", row.costs)
+    lines += _bullets("Check with", [f"`{command}`" for command in row.check_with])
     lines += _bullets("Excludes", [f"[`{other}`](#{_anchor(other)})" for other in row.conflicts])
     return "\n".join([*lines, *_bullets("Read on", [f"<{address}>" for address in row.references])])
 

@@ -60,6 +60,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
         part: What must shrink: an object, `stage:NAME` or `idle:REASON`.
         conflicts: Rows that exclude it.
         references: Where to read on: addresses.
+        check_with: Commands of Longpole that say beforehand what it would bring here, or which value to choose.
         spreads: Of a layout: what it spreads over ranks.
         exposes: Of a layout: what it puts on the path instead.
         pairs: Of a layout: what must be measured together.
@@ -88,6 +89,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     no_change: str = ""
     assumes: list[str] = []
     conflicts: list[str] = []
+    check_with: list[str] = []
     spreads: list[str] = []
     exposes: list[str] = []
     pairs: list[str] = []

@@ -67,6 +67,8 @@ class CauseFinding(msgspec.Struct):
         evidence: Figures and rows.
         what_if: Options of `longpole whatif` that remove the cause; empty where none stands for it.
         page: The page of the documentation.
+        cost_between_ns: The least and the most that it costs per unit, where the record leaves open which of two
+            things it is, such as a slow rank or one with more work; empty where it does not.
     """
 
     id: str
@@ -88,6 +90,7 @@ class CauseFinding(msgspec.Struct):
     evidence: list[Evidence]
     what_if: list[str] = []
     page: str = ""
+    cost_between_ns: list[int] = []
 
 
 class CandidateEntry(msgspec.Struct):
@@ -116,6 +119,7 @@ class CandidateEntry(msgspec.Struct):
         part: What must shrink: an object, `stage:NAME` or `idle:REASON`.
         refused: Why there is no prediction, empty where there is one.
         references: Where to read on.
+        check_with: Commands that say beforehand what it would bring here, or which value to choose.
     """
 
     id: str
@@ -140,3 +144,4 @@ class CandidateEntry(msgspec.Struct):
     part: str = ""
     refused: str = ""
     references: list[str] = []
+    check_with: list[str] = []

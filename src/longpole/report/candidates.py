@@ -53,8 +53,8 @@ class Explanation(msgspec.Struct, frozen=True):
     """The whole contract of one row, and why it applies to the run or not.
 
     Attributes:
-        id, object, stage, says, effort, must_record, proved_by, cannot_replace, costs, part, references: As in a
-            candidate.
+        id, object, stage, says, effort, must_record, proved_by, cannot_replace, costs, part, references, check_with:
+            As in a candidate.
         table: `change`, `layout` or `scenario`.
         buys: `time` or `memory`.
         answers: Causes that it answers.
@@ -93,6 +93,7 @@ class Explanation(msgspec.Struct, frozen=True):
     part: str
     conflicts: list[str]
     references: list[str]
+    check_with: list[str] = []
     spreads: list[str] = []
     exposes: list[str] = []
     pairs: list[str] = []

@@ -126,7 +126,10 @@ def _full(document: Candidates, entry: CandidateEntry, style: Style, place: int)
     for name, text in rows:
         if text:
             lines += wrap(escape(text), style.width, first=f"     {name:<9}", rest=" " * 14, max_lines=_LINES)
-    return lines + command_lines(entry.command, style.width, first="     try      ", rest=" " * 7)
+    lines += command_lines(entry.command, style.width, first="     try      ", rest=" " * 7)
+    for asked in entry.check_with:
+        lines += command_lines(asked, style.width, first="     check    ", rest=" " * 7)
+    return lines
 
 
 def _gain_words(document: Candidates, entry: CandidateEntry) -> str:

@@ -106,6 +106,7 @@ def _contract(row: Explanation, style: Style) -> list[str]:
     lines += _rows(style, "proved by", row.proved_by)
     lines += _rows(style, "irreplaceable", [row.cannot_replace])
     lines += _rows(style, "costs", row.costs)
+    lines += _rows(style, "check with", row.check_with)
     for place, address in enumerate(row.references):
         lines.append(f"  {'read on' if place == 0 else '':<{_LABEL}}{escape(address)}")
     return lines
