@@ -2,8 +2,9 @@
 
     python -m benchmarks.page.pan [--spans 200000] [--frames 120]
 
-The page is that of examples/ddp-gloo-4ranks with a timeline of made-up spans: 16 ranks, three lanes each. A frame is
-from one animation frame to the next while the view moves by a fiftieth of what it shows.
+The page is that of examples/ddp-gloo-4ranks with a timeline of made-up spans: 16 ranks, three lanes each, all spans
+with a call stack and most with a share of a peak. A frame is from one animation frame to the next while the view moves
+by a fiftieth of what it shows.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from longpole.report.page.page import render_page
 from tests.browser.chromium import launch
 
 RANKS = 16
+STACKS = 2_000
 KINDS = (THREAD, STREAM, IDLE)
 _PAN = """async (frames) => {
   const canvas = document.getElementById("timeline"), { state, view } = canvas.longpole;
@@ -57,13 +59,14 @@ def made_drawing(count: int) -> Drawing:
                 name=rng.integers(0, 400, each).astype(np.int32),
                 count=np.ones(each, np.int32),
                 size_bytes=np.full(each, -1, np.int64),
-                share=np.full(each, np.nan, np.float32),
-                use=np.full(each, -1, np.int32),
-                stack=np.full(each, -1, np.int32),
+                share=np.where(rng.random(each) < 0.1, np.nan, rng.random(each)).astype(np.float32),
+                use=rng.integers(0, 400, each).astype(np.int32),
+                stack=rng.integers(0, STACKS, each).astype(np.int32),
             )
         )
     unit = DrawnUnit("step 1", 0, 100_000_000, Spans.joined(parts), [])
-    return Drawing(lanes, [f"ampere_bf16_s16816gemm_{n}" for n in range(400)], [unit], {}, [])
+    names = [f"ampere_bf16_s16816gemm_{n}" for n in range(400)]
+    return Drawing(lanes, names, [unit], {}, [], rng.integers(0, 400, (STACKS, 6)).astype(np.int32))
 
 
 def main() -> None:

@@ -48,7 +48,7 @@ def stacked_bars(bars: Sequence[Bar], title: str) -> str:
     marks = []
     for place, bar in enumerate(bars):
         top = _ROW * place + 2
-        marks.append(f'<text x="{_LABEL - 8}" y="{top + 13}" text-anchor="end">{_short(bar.label)}</text>')
+        marks.append(f'<text x="{_LABEL - 8}" y="{top + 11}" text-anchor="end">{_short(bar.label)}</text>')
         marks += _stack(bar.parts, top, 13, longest)
         marks += _shares(bar, top, longest)
         marks += _stack(bar.hidden, top + 14, 4, longest, faint=True)

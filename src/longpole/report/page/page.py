@@ -127,7 +127,8 @@ def _timeline(drawing: Drawing | None) -> str:
         notes.append(
             f"{len(drawing.left_out)} units are not drawn ({some}, …): {next(iter(drawing.left_out.values()))}"
         )
-    note = f"<p class=note>{text('; '.join(notes))}.</p>" if notes else ""
+    said = "; ".join(notes)
+    note = f"<p class=note>{text(said[:1].upper() + said[1:])}.</p>" if notes else ""
     heights = heights_told(drawing)
     told = f"<p class=note>{text(heights)}</p>" if heights else ""
     drawn = {code for unit in drawing.units for code in np.unique(unit.spans.object).tolist()}

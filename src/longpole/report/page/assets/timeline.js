@@ -43,7 +43,8 @@
   let spans, unit, width = 0, height = 0, scale = 1, left = 180, image = null, pixels = null, waiting = false;
   const rgb = data.colors.map((c) => parseInt(c.slice(1), 16));
   const native = rgb.map((c) => (255 << 24) | ((c & 255) << 16) | (c & 0xff00) | (c >> 16));
-  const styles = () => { const s = getComputedStyle(document.documentElement); return { ink: s.getPropertyValue("--ink").trim(), soft: s.getPropertyValue("--soft").trim(), paper: s.getPropertyValue("--paper").trim(), line: s.getPropertyValue("--line").trim() }; };
+  let onPaper = false; // paper is white, whatever the screen is
+  const styles = () => { if (onPaper) return { ink: "#14171c", soft: "#5b6470", paper: "#ffffff", line: "#d8dce2" }; const s = getComputedStyle(document.documentElement); return { ink: s.getPropertyValue("--ink").trim(), soft: s.getPropertyValue("--soft").trim(), paper: s.getPropertyValue("--paper").trim(), line: s.getPropertyValue("--line").trim() }; };
   const packed = (hex) => { const c = parseInt(hex.slice(1), 16); return (255 << 24) | ((c & 255) << 16) | (c & 0xff00) | (c >> 16); };
   const mixed = (color, under, part) => {
     const of = (at) => Math.round(((color >> at) & 255) * part + ((under >> at) & 255) * (1 - part)) << at;
@@ -381,6 +382,7 @@
   const keys = { ArrowLeft: () => pan(-0.1), ArrowRight: () => pan(0.1), ArrowUp: () => scroll(-40), ArrowDown: () => scroll(40), "+": () => zoom(0.7), "=": () => zoom(0.7), "-": () => zoom(1.4), 0: () => view(0, unit.length_ns), Home: () => view(0, unit.length_ns), "]": () => walk(1), "[": () => walk(-1), ".": () => step(1), ",": () => step(-1), PageDown: () => change(1), PageUp: () => change(-1), Escape: () => { state.pointed = -1; tip.hidden = true; ask(); } };
   canvas.addEventListener("keydown", (e) => { if (keys[e.key] && !e.ctrlKey && !e.metaKey) { e.preventDefault(); keys[e.key](); } });
   window.addEventListener("resize", resize);
+  for (const [name, paper] of [["beforeprint", true], ["afterprint", false]]) window.addEventListener(name, () => { onPaper = paper; draw(); });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", ask);
 
   choose(0);
