@@ -309,7 +309,7 @@ def _calls(timeline: Timeline, row: DeviceRow, owners: KernelOwners, dur_ns: Int
     percent = _occupancy(timeline, row, kernel)
     has = percent >= 0
     return _Calls(
-        signatures=[_Signature(tuple(one[:4]), tuple(one[4:8]), one[8]) for one in distinct.T.tolist()],
+        signatures=[_Signature(tuple(one[:5]), tuple(one[5:10]), one[10]) for one in distinct.T.tolist()],
         row=calls,
         signature=signature.reshape(-1),
         stage=row.launch_stage[kernel[first]].astype(np.int64),
@@ -322,8 +322,8 @@ def _calls(timeline: Timeline, row: DeviceRow, owners: KernelOwners, dur_ns: Int
 
 
 def _described(timeline: Timeline, rows: Ints) -> list[Ints]:
-    """Return the codes of what calls are: name, shapes, element types, other arguments; -1 for what is not there."""
-    places = (timeline.input_dims, timeline.input_types, timeline.input_values)
+    """Return the codes of what calls are: name, shapes, types, other arguments, strides; -1 for what is not there."""
+    places = (timeline.input_dims, timeline.input_types, timeline.input_values, timeline.input_strides)
     names = np.where(rows >= 0, timeline.host.name[rows], -1)
     return [names.astype(np.int64), *(one.codes(rows).astype(np.int64) for one in places)]
 
@@ -332,11 +332,11 @@ def _read_call(timeline: Timeline, codes: tuple[int, ...], list_dtype: str = "")
     """Return the call that codes describe, None where there is none or its shapes cannot be read."""
     if codes[0] < 0:
         return None
-    places = (timeline.input_dims, timeline.input_types, timeline.input_values)
-    shapes, types, values = (
+    places = (timeline.input_dims, timeline.input_types, timeline.input_values, timeline.input_strides)
+    shapes, types, values, strides = (
         source.texts[code] if code >= 0 else "" for source, code in zip(places, codes[1:], strict=True)
     )
-    return parse_call(timeline.names[codes[0]], shapes, types, values, list_dtype)
+    return parse_call(timeline.names[codes[0]], shapes, types, values, list_dtype, strides)
 
 
 def _marks(timeline: Timeline, row: DeviceRow) -> Ints:

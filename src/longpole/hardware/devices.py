@@ -40,6 +40,8 @@ ALIASES: Final[dict[str, str]] = {
     "b200": "B200-SXM-180GB",
     "gb200": "GB200-per-GPU",
     "v100": "V100-SXM2-32GB",
+    # A virtual function is the whole part: one for each (amd/MxGPU-Virtualization, README).
+    "mi300x vf": "MI300X",
     "tesla v100 dgxs 32gb": "V100-DGXS-32GB",
     "tesla v100 sxm2 16gb": "V100-SXM2-16GB",
     "tesla v100 sxm2 32gb": "V100-SXM2-32GB",

@@ -76,6 +76,7 @@ class Timeline:
         flows: Arrows.
         input_dims: Shapes of operators, by host row.
         input_types, input_values: Element types of operators' inputs, and what their other arguments were, as written.
+        input_strides: Strides of operators' inputs, of those that repeat elements (a stride of 0), by host row.
         sequences: Numbers that autograd gives the nodes of its graph, by host row, of operators with shapes.
         occupancy: Share of its processors' warps that each kernel fills by the profiler's estimate, in percent, by
             device row.
@@ -118,6 +119,7 @@ class Timeline:
     told: Told | None = None
     input_types: Sparse = field(default_factory=Sparse.empty)
     input_values: Sparse = field(default_factory=Sparse.empty)
+    input_strides: Sparse = field(default_factory=Sparse.empty)
     sequences: Sparse = field(default_factory=Sparse.empty)
     occupancy: Sparse = field(default_factory=Sparse.empty)
 

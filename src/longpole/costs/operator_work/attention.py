@@ -170,7 +170,7 @@ def _work(form: _Form, call: Call, flops: int | None, parts: tuple[Tensor, Tenso
     sums = Tensor(query.shape[:-1], "fp32")
     once = (query, key, value, result, sums, call.tensor(form.mask) if form.mask >= 0 else None)
     # Backward: all of it is read, with the result's gradient; three gradients are written.
-    again = (result, query, key, value) if form.is_backward else ()
+    again = (result, query.written, key.written, value.written) if form.is_backward else ()
     return Work(
         family="attention",
         processor="tensor",

@@ -1,7 +1,9 @@
 """One recorded call of an operator: the shapes and element types of its inputs, and the values of its other arguments.
 
-Profilers write three lists of one length: `Input Dims`, `Input type`, `Concrete Inputs` (PyTorch,
+Profilers write lists of one length: `Input Dims`, `Input type`, `Concrete Inputs`, and lately `Input Strides` (PyTorch,
 `torch/csrc/profiler/util.cpp`). A tensor without dimensions and a scalar have the same shape, so types tell them apart.
+A stride of 0 repeats what is in memory once: an expanded mask is as large as its shape says, and is read as often as it
+is stored.
 """
 
 from __future__ import annotations
@@ -74,10 +76,17 @@ _SCALAR_TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An input: its shape, and its element type where it is known, else an empty text."""
+    """An input.
+
+    Attributes:
+        shape: Its sizes.
+        dtype: Its element type, empty where it is not known.
+        repeats: How many of its elements each one in memory stands for: 1 unless strides are 0.
+    """
 
     shape: tuple[int, ...]
     dtype: str
+    repeats: int = 1
 
     @property
     def elements(self) -> int:
@@ -86,13 +95,18 @@ class Tensor:
 
     @property
     def size_bytes(self) -> int | None:
-        """What all of its elements take, None where their type is not known."""
+        """What its elements take in memory, None where their type is not known."""
         each = ELEMENT_BYTES.get(self.dtype)
-        return None if each is None else each * self.elements
+        return None if each is None else each * (self.elements // self.repeats)
+
+    @property
+    def written(self) -> Tensor:
+        """A result like it, which repeats nothing."""
+        return self if self.repeats == 1 else Tensor(self.shape, self.dtype)
 
     def of_type(self, dtype: str) -> Tensor:
-        """Return it with other elements."""
-        return replace(self, dtype=dtype)
+        """Return a result like it with other elements."""
+        return Tensor(self.shape, dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +176,9 @@ class Call:
         return self.values[place] if place < len(self.values) else ""
 
 
-def parse_call(name: str, dims: str, types: str = "", values: str = "", list_dtype: str = "") -> Call | None:
+def parse_call(
+    name: str, dims: str, types: str = "", values: str = "", list_dtype: str = "", strides: str = ""
+) -> Call | None:
     """Read a call from the three texts of a trace.
 
     >>> parse_call("aten::mm", "[[2, 3], [3, 4]]", '["float", "float"]').tensor(1)
@@ -174,6 +190,7 @@ def parse_call(name: str, dims: str, types: str = "", values: str = "", list_dty
         types: JSON of the element types; without them sizes in bytes are not known.
         values: JSON of the other arguments.
         list_dtype: Element type of lists of tensors, for which exporters write only that they are lists.
+        strides: JSON of the strides; without them no tensor is known to repeat its elements.
 
     Returns:
         None where the shapes cannot be read.
@@ -185,7 +202,22 @@ def parse_call(name: str, dims: str, types: str = "", values: str = "", list_dty
     type_names += [""] * (len(shapes) - len(type_names))
     written = [one if isinstance(one, str) else "" for one in _json_list(values) or []]
     read = [_input(shape, type_name, list_dtype) for shape, type_name in zip(shapes, type_names, strict=False)]
+    for place, steps in enumerate((_json_list(strides) or [])[: len(read)]):
+        one = read[place]
+        if isinstance(one, Tensor):
+            read[place] = replace(one, repeats=_repeats(one.shape, steps))
     return Call(name, tuple(read), tuple(written))
+
+
+def _repeats(shape: tuple[int, ...], strides: object) -> int:
+    """Return how many elements each one in memory stands for.
+
+    >>> _repeats((2, 8, 16, 16), [256, 0, 16, 1])
+    8
+    """
+    if not isinstance(strides, list) or len(strides) != len(shape):
+        return 1
+    return math.prod(size for size, step in zip(shape, strides, strict=True) if step == 0 and size > 1)
 
 
 def dtype_of_type(name: str) -> str:

@@ -120,7 +120,7 @@ def _backward(call: Call) -> Work | None:
     once = 2 * gradient.shape[0] * places * weight.elements
     of_input, of_weight = asked[0], len(asked) > 1 and asked[1]
     read = (gradient, weight if of_input else None, source if of_weight else None)
-    written = (source if of_input else None, weight if of_weight else None)
+    written = (source.written if of_input else None, weight.written if of_weight else None)
     return _work(once * (of_input + of_weight), source, bytes_of(*read, *written))
 
 
@@ -138,7 +138,7 @@ def _input_gradient_of(call: Call, around: Call) -> Work | None:
     gradient, weight, source = call.tensor(1), call.tensor(2), around.tensor(0)
     if gradient is None or weight is None or source is None or len(gradient.shape) <= 2:
         return None
-    return _work(_backward_flops(gradient, weight), gradient, bytes_of(gradient, weight, source))
+    return _work(_backward_flops(gradient, weight), gradient, bytes_of(gradient, weight, source.written))
 
 
 def _weight_gradient_of(call: Call, around: Call) -> Work | None:
@@ -146,7 +146,7 @@ def _weight_gradient_of(call: Call, around: Call) -> Work | None:
     gradient, source, weight = call.tensor(1), call.tensor(2), around.tensor(2)
     if gradient is None or weight is None or source is None or len(gradient.shape) <= 2:
         return None
-    return _work(_backward_flops(gradient, weight), gradient, bytes_of(gradient, source, weight))
+    return _work(_backward_flops(gradient, weight), gradient, bytes_of(gradient, source, weight.written))
 
 
 def _backward_flops(gradient: Tensor, weight: Tensor) -> int:

@@ -58,7 +58,7 @@ def _elementwise(flops: int, call: Call, *, gives_truth: bool, in_place: bool) -
     shape = broadcast(*(one.shape for one in inputs)) if inputs else None
     if shape is None:
         return None
-    result = inputs[0] if in_place else Tensor(shape, "bool" if gives_truth else widest(inputs))
+    result = inputs[0].written if in_place else Tensor(shape, "bool" if gives_truth else widest(inputs))
     is_float = widest(inputs) in _FLOATS
     return Work(
         family="elementwise",
@@ -90,7 +90,7 @@ def _native_dropout(call: Call) -> Work | None:
         processor="vector",
         dtype=source.dtype,
         flops=2 * source.elements,
-        moved_bytes=bytes_of(source, source, source.of_type("bool")),
+        moved_bytes=bytes_of(source, source.written, source.of_type("bool")),
     )
 
 

@@ -33,7 +33,7 @@ def _copied(call: Call) -> Work | None:
 
 def _cloned(call: Call) -> Work | None:
     source = call.tensor(0)
-    return None if source is None else _move(source.dtype, bytes_of(source, source))
+    return None if source is None else _move(source.dtype, bytes_of(source, source.written))
 
 
 def _filled(call: Call) -> Work | None:
@@ -102,7 +102,7 @@ def _indexed(call: Call) -> Work | None:
 def _put(call: Call) -> Work | None:
     """Return the work of `tensor[indices] = values`."""
     values = call.tensor(2)
-    return None if values is None else _move(values.dtype, bytes_of(values, values))
+    return None if values is None else _move(values.dtype, bytes_of(values, values.written))
 
 
 def _embedded(call: Call) -> Work | None:
@@ -120,7 +120,7 @@ def _embedded_backward(call: Call) -> Work | None:
     if gradient is None or index is None or rows is None or not gradient.shape:
         return None
     weight = Tensor((int(rows), gradient.shape[-1]), gradient.dtype)
-    moved_bytes = bytes_of(gradient, gradient, index, weight)
+    moved_bytes = bytes_of(gradient, gradient.written, index, weight)
     return _move(gradient.dtype, moved_bytes, flops=gradient.elements, family="embedding")
 
 
@@ -163,7 +163,7 @@ def _pooled_backward(call: Call) -> Work | None:
     if gradient is None or source is None:
         return None
     indices = next((one for one in call.tensors()[2:] if one.dtype == "int64"), None)
-    return _move(gradient.dtype, bytes_of(gradient, source, indices), gradient.elements, "reduction")
+    return _move(gradient.dtype, bytes_of(gradient, source.written, indices), gradient.elements, "reduction")
 
 
 _FILLS: Final = names_of(

@@ -53,7 +53,7 @@ def _normalised(form: _Form, call: Call) -> Work | None:
     flops = form.flops
     if form.training >= 0 and call.flag(form.training) is False:
         flops = _INFERENCE
-    written: list[Tensor | None] = [first] * form.written
+    written: list[Tensor | None] = [first.written] * form.written
     small = [call.tensor(place) for place in form.small]
     return Work(
         family="normalisation",

@@ -34,7 +34,7 @@ def _reduced(flops: int, place: int, call: Call) -> Work | None:
         return None
     other = call.tensor(1)
     if other is not None:  # `max(a, b)` compares two tensors
-        return _vector(source, flops * source.elements, bytes_of(source, other, source))
+        return _vector(source, flops * source.elements, bytes_of(source, other, source.written))
     return _vector(source, flops * source.elements, bytes_of(source, _left(source, call, place)))
 
 
@@ -54,13 +54,13 @@ def _mean_square(call: Call) -> Work | None:
     source, target = call.tensor(0), call.tensor(1)
     if source is None or target is None or source.shape != target.shape:
         return None
-    result = source if call.value(2) == "0" else Tensor((), source.dtype)
+    result = source.written if call.value(2) == "0" else Tensor((), source.dtype)
     return _vector(source, 3 * source.elements, bytes_of(source, target, result))
 
 
 def _scanned(call: Call) -> Work | None:
     source = call.tensor(0)
-    return None if source is None else _vector(source, source.elements, bytes_of(source, source))
+    return None if source is None else _vector(source, source.elements, bytes_of(source, source.written))
 
 
 def _sorted(call: Call) -> Work | None:

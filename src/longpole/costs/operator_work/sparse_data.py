@@ -84,7 +84,7 @@ def _checked(call: Call) -> Work | None:
 def _reordered(call: Call) -> Work | None:
     """Return the work of writing all elements to other places: duplicates are another operator's."""
     source = call.tensor(0)
-    return None if source is None else _move(source.dtype, bytes_of(source, source))
+    return None if source is None else _move(source.dtype, bytes_of(source, source.written))
 
 
 def _to_bytes(extra_bytes: int, align: int, call: Call) -> Work | None:

@@ -7,6 +7,7 @@ are made common when chunks are joined (`raw.py`). Event numbers count from the 
 from __future__ import annotations
 
 import gc
+import re
 import zlib
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -299,6 +300,8 @@ def _add_args(chunk: Chunk, numbers: _Numbers, args: Sequence[EventArgs]) -> Non
     _add_sparse(chunk, numbers, "input_types", [(row, bytes(arg.input_type)) for row, arg in shaped if arg.input_type])
     values = [(row, bytes(arg.input_values)) for row, arg in shaped if arg.input_values]
     _add_sparse(chunk, numbers, "input_values", values)
+    strides = [(row, bytes(arg.input_strides)) for row, arg in shaped if _ZERO.search(arg.input_strides)]
+    _add_sparse(chunk, numbers, "input_strides", strides)
     nodes = [(row, str(arg.node)) for row, arg in shaped if type(arg.node) is int and 0 <= arg.node < _NODE_MAX]
     _add_sparse(chunk, numbers, "sequence", nodes)
     threads = [arg.forward_thread for arg in operator_args]
@@ -339,6 +342,7 @@ def _backend_spans(
 
 
 _NODE_MAX: Final = 1 << 62
+_ZERO: Final = re.compile(rb"[\[ ,]0[,\] \n]")  # strides without it tell nothing that shapes do not
 _BACKENDS: Final = ("gloo:", "mpi:", "ucc:")
 
 

@@ -46,6 +46,7 @@ class EventArgs(msgspec.Struct, gc=False):
     comms_id: Any = msgspec.field(default=None, name="Comms Id")
     input_type: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Input type")
     input_values: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Concrete Inputs")
+    input_strides: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Input Strides")
     occupancy: Any = msgspec.field(default=None, name="est. achieved occupancy %")
     name: Any = None
     labels: Any = None

@@ -153,6 +153,7 @@ def _timeline(
         input_dims=_sparse(raw, "input_dims", position),
         input_types=_sparse(raw, "input_types", position),
         input_values=_sparse(raw, "input_values", position),
+        input_strides=_sparse(raw, "input_strides", position),
         sequences=_sparse(raw, "sequence", position),
         occupancy=_sparse(raw, "occupancy", on_device),
         call_stacks=_sparse(raw, "call_stack", position),

@@ -21,10 +21,16 @@ BF16, FP32, INT64, NUMBER = "c10::BFloat16", "float", "long int", "Scalar"
 
 
 def work(
-    name: str, dims: list[object], types: list[str], values: list[str] | None = None, list_dtype: str = ""
+    name: str,
+    dims: list[object],
+    types: list[str],
+    values: list[str] | None = None,
+    list_dtype: str = "",
+    strides: list[object] | None = None,
 ) -> Work | None:
     """Return what a call as a trace writes it has to do."""
-    call = parse_call(name, json.dumps(dims), json.dumps(types), json.dumps(values or []), list_dtype)
+    shapes, kinds, others = (json.dumps(one) for one in (dims, types, values or []))
+    call = parse_call(name, shapes, kinds, others, list_dtype, json.dumps(strides or []))
     assert call is not None
     return count_work(call)
 
@@ -238,6 +244,32 @@ class TestOthers:
 
     def test_an_operator_of_no_known_name_is_not_counted(self) -> None:
         assert work("mylib::thing", [[4, 4]], [FP32]) is None
+
+
+class TestExpandedTensors:
+    """A stride of 0 repeats what lies in memory once."""
+
+    def test_what_is_repeated_is_read_once_and_the_result_is_written_whole(self) -> None:
+        found = work("aten::clone", [[8, 16, 4], []], [FP32, NUMBER], strides=[[4, 0, 1], []])
+        assert figures(found) == (0, 4 * (8 * 4 + 8 * 16 * 4))
+
+    def test_a_gather_of_whole_rows_reads_one_index_a_row(self) -> None:
+        # 15 rows of 4096 elements; the index of each row is expanded over them.
+        dims: list[object] = [[15360, 4096], [], [15, 4096], []]
+        types = [BF16, NUMBER, INT64, NUMBER]
+        found = work("aten::gather", dims, types, strides=[[4096, 1], [], [1, 0], []])
+        assert figures(found) == (0, 2 * 2 * 15 * 4096 + 15 * 8)
+
+    def test_flops_are_those_of_all_elements(self) -> None:
+        dims: list[object] = [[12, 128, 64], [12, 64, 128]]
+        found = work("aten::bmm", dims, [FP32, FP32], strides=[[8192, 64, 1], [0, 128, 1]])
+        assert figures(found) == (25_165_824, 4 * (12 * 128 * 64 + 64 * 128 + 12 * 128 * 128))
+
+    def test_strides_that_do_not_fit_tell_nothing(self) -> None:
+        plain = work("aten::clone", [[8], []], [FP32, NUMBER])
+        odd: tuple[list[object], ...] = ([[0, 0], []], ["0", []], [None, 0, 0, 0], [[1]])
+        for strides in odd:
+            assert work("aten::clone", [[8], []], [FP32, NUMBER], strides=strides) == plain
 
 
 class TestCalls:

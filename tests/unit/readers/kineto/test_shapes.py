@@ -64,6 +64,16 @@ def test_shapes_of_long_lists_are_kept_whole_and_on_one_line(tmp_path: Path) -> 
     assert timeline.input_dims.at(0) == same.input_dims.at(0) == json.dumps(shapes)
 
 
+def test_strides_are_kept_where_one_is_0(tmp_path: Path) -> None:
+    strides = [[[256, 0, 1], []], [[10, 100, 1], []], [[0], [1]], [], [[], [1, 0]]]
+    events = [operator("aten::add", 10 * i, **{"Input Dims": [[]], "Input Strides": s}) for i, s in enumerate(strides)]
+
+    timeline = read(tmp_path / "rank0.json", events)
+
+    kept = [timeline.input_strides.at(row) for row in range(5)]
+    assert kept == [json.dumps(strides[0]), None, json.dumps(strides[2]), None, json.dumps(strides[4])]
+
+
 def test_occupancy_is_that_of_the_device_row(tmp_path: Path) -> None:
     occupied: dict[str, Any] = {"est. achieved occupancy %": 27}
     events = [trace_text.kernel(0, 5, correlation=1), trace_text.kernel(10, 5, correlation=2, **occupied)]
