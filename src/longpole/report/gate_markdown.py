@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
-from longpole.report.escape import escape
 from longpole.report.gate_rows import FIGURE_COLUMNS, STAGE_COLUMNS, figure_row, level_of, stage_row
+from longpole.report.markdown_text import code, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from longpole.report.gate import Gate
 
 _MARKS: Final = {"regressed": "❌", "invalid": "⛔", "inconclusive": "❔", "same": "✅", "improved": "✅"}
-_SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~$@&-])")
 _STAGES: Final = 12
 _REASONS: Final = 6
 
@@ -40,24 +38,6 @@ def render_gate_markdown(gate: Gate) -> str:
     if gate.next:
         parts.append(f"Next: {code(gate.next)}")
     return "\n\n".join(parts) + "\n"
-
-
-def plain(text: str) -> str:
-    r"""Return a text that Markdown shows as it is.
-
-    >>> plain("a|b <script>")
-    'a\\|b \\<script\\>'
-    """
-    return _SPECIAL.sub(r"\\\1", escape(" ".join(text.split())))
-
-
-def code(text: str) -> str:
-    """Return a text as code, in as many backticks as it needs."""
-    shown = escape(text)
-    longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
-    fence = "`" * (longest + 1)
-    space = " " if shown.startswith("`") or shown.endswith("`") else ""
-    return f"{fence}{space}{shown}{space}{fence}"
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

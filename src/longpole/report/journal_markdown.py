@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from longpole.advice.journal.summary import gain
 from longpole.records.journal import Expected, Measured
-from longpole.report.escape import escape
+from longpole.report.markdown_text import plain
 from longpole.report.text.journal_words import by_verdict, claim_words, shares_in_percent
 
 if TYPE_CHECKING:
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from longpole.records.journal import Entry
     from longpole.report.journal import JournalDocument
 
-# What Markdown would take for markup, in text that comes from a journal; `@` so that nobody is called.
-_MARKUP: Final = re.compile(r"[\\`*_{}\[\]<>()#+!|~@&$]")
 _NONE: Final = "–"
 
 
@@ -38,7 +35,7 @@ def render_markdown(document: JournalDocument) -> str:
 
 def _entries(entries: list[Entry]) -> str:
     rows = [
-        f"| {_text(entry.title)} | {_expected(entry)} | {_measured(entry)} | {_text(entry.verdict.replace('_', ' '))}"
+        f"| {plain(entry.title)} | {_expected(entry)} | {_measured(entry)} | {plain(entry.verdict.replace('_', ' '))}"
         f" | {'a revert' if entry.reverts else entry.decision} |\n"
         for entry in entries
     ]
@@ -59,40 +56,31 @@ def _measured(entry: Entry) -> str:
 
 
 def _details(entry: Entry) -> str:
-    lines = [f"**{_text(entry.title)}** ({_text(entry.id)})\n"]
-    lines += [f"- {_text(change.key)}: {_value(change.before)} → {_value(change.after)}" for change in entry.diff]
-    lines += [f"- {_text(text)}" for text in (entry.part, entry.reason, *entry.side_effects, entry.notes) if text]
-    lines += [f"- {link.side}: {_text(link.path)} (SHA-256 {_text(link.sha256[:12])}…)" for link in entry.records]
-    lines += [f"- no record: {_text(entry.no_record)}"] if entry.no_record else []
+    lines = [f"**{plain(entry.title)}** ({plain(entry.id)})\n"]
+    lines += [f"- {plain(change.key)}: {_value(change.before)} → {_value(change.after)}" for change in entry.diff]
+    lines += [f"- {plain(text)}" for text in (entry.part, entry.reason, *entry.side_effects, entry.notes) if text]
+    lines += [f"- {link.side}: {plain(link.path)} (SHA-256 {plain(link.sha256[:12])}…)" for link in entry.records]
+    lines += [f"- no record: {plain(entry.no_record)}"] if entry.no_record else []
     return "\n".join(lines) + "\n"
 
 
 def _value(value: object) -> str:
-    return _NONE if type(value).__name__ == "UnsetType" else _text(str(value))
+    return _NONE if type(value).__name__ == "UnsetType" else plain(str(value))
 
 
 def _job(summary: JobSummary) -> str:
-    head = f"**{_text(summary.job) + ': ' if summary.job else ''}{_text(summary.says)}**\n"
+    head = f"**{plain(summary.job) + ': ' if summary.job else ''}{plain(summary.says)}**\n"
     rows = [
-        f"| {_text(one.title)} | {gain(one.speedup)} | {gain(one.compound)} | {share} |\n"
+        f"| {plain(one.title)} | {gain(one.speedup)} | {gain(one.compound)} | {share} |\n"
         for one, share in zip(summary.kept, shares_in_percent(summary.kept), strict=True)
     ]
     table = "| kept change | effect | in all | share |\n| --- | ---: | ---: | ---: |\n" + "".join(rows) if rows else ""
-    tried = [f"- not counted: {_text(one.title)}, {_text(one.why)}\n" for one in summary.not_counted]
+    tried = [f"- not counted: {plain(one.title)}, {plain(one.why)}\n" for one in summary.not_counted]
     return "\n".join(filter(None, (head, table, "".join(tried))))
 
 
 def _claims(document: JournalDocument) -> str:
     return "".join(
-        f"- stated: {'; '.join(_text(claim_words(claim)) for claim in told)}. {_text(verdict)}\n"
+        f"- stated: {'; '.join(plain(claim_words(claim)) for claim in told)}. {plain(verdict)}\n"
         for verdict, told in by_verdict(document.claims)
     )
-
-
-def _text(text: str) -> str:
-    r"""Return a text that Markdown shows as it is, on one line.
-
-    >>> print(_text("a|b <script> [x](y)"))
-    a\|b \<script\> \[x\]\(y\)
-    """
-    return _MARKUP.sub(r"\\\g<0>", escape(" ".join(text.split())))

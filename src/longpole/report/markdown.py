@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.records.critical_path import CriticalPath
 from longpole.records.ledger import Unknown
 from longpole.records.replay import Replay
-from longpole.report.gate_markdown import code, plain
+from longpole.report.markdown_text import code, plain
 from longpole.report.text.figures import percent, scale_for, spread_percent
 from longpole.report.text.heading import render_who
 from longpole.report.text.layout import Style
@@ -213,13 +213,5 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _text(text: str) -> str:
-    r"""Return a text that a comment shows as it is: no markup, no link, nobody called.
-
-    A zero-width space behind `@` and `#` keeps hosts from looking for people and issues, which they do after Markdown.
-
-    >>> print(_text("see https://x.org @me <b>"))
-    see https\://x.org \@&#8203;me \<b\>
-    """
-    shown = text if len(text) <= _TEXT_MAX else f"{text[: _TEXT_MAX - 1]}…"
-    quiet = plain(shown).replace("://", r"\://").replace("www.", r"www\.")
-    return quiet.replace("@", "@&#8203;").replace(r"\#", r"\#&#8203;")
+    """Return a text of a trace as a comment shows it, shortened."""
+    return plain(text if len(text) <= _TEXT_MAX else f"{text[: _TEXT_MAX - 1]}…")

@@ -11,7 +11,8 @@ import pytest
 from longpole.pipeline.gate import GateOptions, gate_records
 from longpole.records.run_record_file import encode_record
 from longpole.report.gate_junit import render_gate_junit
-from longpole.report.gate_markdown import code, plain, render_gate_markdown
+from longpole.report.gate_markdown import render_gate_markdown
+from longpole.report.markdown_text import code, plain
 from longpole.report.text.gate import render_gate
 from longpole.report.text.layout import columns_of
 from tests.gate_runs import Bench, pair
@@ -88,4 +89,4 @@ def test_an_invalid_answer_says_what_differs_and_shows_no_figures(tmp_path: Path
 
 def test_code_and_plain_text_cannot_be_left() -> None:
     assert code("a`b``c") == "```a`b``c```"
-    assert plain("# *x* [y](z)\nnext") == r"\# \*x\* \[y\]\(z\) next"
+    assert plain("# *x* [y](z)\nnext") == r"\#&#8203; \*x\* \[y\]\(z\) next"
