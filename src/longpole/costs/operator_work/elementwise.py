@@ -3,6 +3,9 @@
 The result has the shape that the inputs broadcast to. An operator that ends in `_` writes where it reads. Elementary
 functions (exp, tanh, …) count as one operation; formulas that use several count each: GELU 8 (its polynomial, tanh),
 SiLU 3 (exp, add, divide), their backward passes 12 and 6.
+
+Calls that are handed a tensor for their result are recorded by the same name with one more argument: a tensor behind an
+operator's own ones is written and not read.
 """
 
 from __future__ import annotations
@@ -48,13 +51,28 @@ _FLOPS: Final[dict[str, int]] = {
     ),
     **dict.fromkeys(names_of("eq ne lt le gt ge isnan isinf isfinite"), 0),
 }
+# How many arguments may be tensors that are read, from the first on; one of those not listed.
+_READ: Final[dict[str, int]] = {
+    **dict.fromkeys(
+        names_of(
+            "add sub rsub mul div pow maximum minimum fmod remainder floor_divide true_divide clamp_min clamp_max"
+            " threshold_backward hardtanh_backward leaky_relu_backward tanh_backward sigmoid_backward silu_backward"
+            " hardswish_backward softplus_backward gelu_backward native_dropout_backward masked_scale atan2 xlogy"
+            " logaddexp hypot bitwise_and bitwise_or bitwise_xor logical_and logical_or logical_xor __and__ __or__"
+            " __xor__ __lshift__ __rshift__ bitwise_left_shift bitwise_right_shift eq ne lt le gt ge"
+        ),
+        2,
+    ),
+    **dict.fromkeys(names_of("lerp addcmul addcdiv where masked_fill clamp mse_loss_backward"), 3),
+    "elu_backward": 6,  # scalars stand between the gradient and what it belongs to
+}
 _TRUTH: Final = frozenset(
     names_of("eq ne lt le gt ge isnan isinf isfinite logical_and logical_or logical_xor logical_not")
 )
 
 
-def _elementwise(flops: int, call: Call, *, gives_truth: bool, in_place: bool) -> Work | None:
-    inputs = call.tensors()
+def _elementwise(flops: int, call: Call, *, read: int, gives_truth: bool, in_place: bool) -> Work | None:
+    inputs = [one for place in range(read) if (one := call.tensor(place)) is not None]
     shape = broadcast(*(one.shape for one in inputs)) if inputs else None
     if shape is None:
         return None
@@ -98,7 +116,7 @@ COUNTERS: Final[dict[str, Counter]] = {}
 for _name, _each in _FLOPS.items():
     for _end in ("", "_"):
         COUNTERS[f"aten::{_name}{_end}"] = partial(
-            _elementwise, _each, gives_truth=_name in _TRUTH, in_place=_end == "_"
+            _elementwise, _each, read=_READ.get(_name, 1), gives_truth=_name in _TRUTH, in_place=_end == "_"
         )
 COUNTERS["aten::native_dropout"] = _native_dropout
 COUNTERS["aten::_fused_dropout"] = _native_dropout

@@ -211,6 +211,14 @@ class TestOthers:
     def test_a_comparison_writes_a_byte_an_element(self) -> None:
         assert figures(work("aten::eq", [[10], []], [INT64, NUMBER])) == (0, 80 + 10)
 
+    def test_a_tensor_for_the_result_is_written_and_not_read(self) -> None:
+        given = work("aten::clamp_min", [[10], [], [10]], [FP32, NUMBER, FP32])
+        assert given == work("aten::clamp_min", [[10], []], [FP32, NUMBER])
+        assert figures(given) == (10, 80)
+        assert figures(work("aten::sqrt", [[10], [10]], [FP32, FP32])) == (10, 80)
+        assert figures(work("aten::add", [[10], [10], [], [10]], [FP32, FP32, NUMBER, FP32])) == (10, 120)
+        assert figures(work("aten::where", [[10], [10], [10]], ["bool", FP32, FP32])) == (0, 10 + 120)
+
     def test_a_copy_reads_one_type_and_writes_another(self) -> None:
         found = work("aten::copy_", [[10], [10], []], [BF16, FP32, NUMBER])
         assert figures(found) == (0, 20 + 40)
