@@ -10,8 +10,9 @@ from longpole.bench.environment import collect_environment
 from longpole.bench.make_record import Measured
 from longpole.bench.pairs import leave_out_warm_up
 from longpole.bench.process_run import run_process
-from longpole.bench.spread import half_width, process_medians
+from longpole.bench.spread import process_medians
 from longpole.records.run_record import RecordDesign
+from longpole.stats.middle import half_width
 
 if TYPE_CHECKING:
     from collections.abc import Callable

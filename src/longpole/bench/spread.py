@@ -7,11 +7,12 @@ is that of the processes' medians: a t interval of their logarithms, of 90 %.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import exp, fsum, log
+from math import fsum
+from statistics import median, stdev
 from typing import TYPE_CHECKING, Final
 
 from longpole.stats import mean_ns, median_ns, percentile_ns
-from longpole.stats.intervals import t_quantile
+from longpole.stats.middle import half_width, middle_of_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -92,7 +93,7 @@ def measure_spread(record: RunRecord) -> Spread:
     groups = by_process(counted)
     periods = [period for unit in counted for period in _periods([unit])]
     medians = [median_ns(_periods(units)) for units in groups.values()]
-    interval = median_interval(medians)
+    middle = middle_of_processes(medians)
     within = [cv for cv in (variation(_periods(units)) for units in groups.values()) if cv is not None]
     entries = [entry for entry in record.processes if entry.process in groups]
     cpu = [entry.cpu_ns for entry in entries if isinstance(entry.cpu_ns, int)]
@@ -102,12 +103,12 @@ def measure_spread(record: RunRecord) -> Spread:
         processes=len(groups),
         units=len(counted),
         median_ns=median_ns(medians),
-        low_ns=interval[0] if interval else None,
-        high_ns=interval[1] if interval else None,
+        low_ns=None if middle.low is None else round(middle.low),
+        high_ns=None if middle.high is None else round(middle.high),
         half_width_share=half_width(medians),
         p95_ns=percentile_ns(periods, 0.95) if len(periods) >= P95_MIN_UNITS else None,
         largest_ns=max(periods),
-        within_cv_share=_middle(within),
+        within_cv_share=median(within) if within else None,
         between_cv_share=variation(medians),
         mean_ns=mean_ns(walls) if walls else None,
         stages=_parts(groups, {name for unit in counted for name in unit.stages}, stages=True),
@@ -132,45 +133,16 @@ def process_medians(record: RunRecord) -> dict[int, int]:
     return {process: median_ns(_periods(units)) for process, units in by_process(record.counted()).items()}
 
 
-def half_width(values: Sequence[float]) -> float | None:
-    """Return half the 90 % interval of the typical value, as a share: t · s / √k of the logarithms; None below two."""
-    if len(values) < 2:
-        return None
-    return t_quantile(len(values) - 1) * deviation([log(value) for value in values]) / len(values) ** 0.5
-
-
-def median_interval(values: Sequence[int]) -> tuple[int, int] | None:
-    """Return the ends of that interval around the geometric mean; None for fewer than two values."""
-    half = half_width(values)
-    if half is None:
-        return None
-    centre = fsum(map(log, values)) / len(values)
-    return round(exp(centre - half)), round(exp(centre + half))
-
-
 def variation(values: Sequence[float]) -> float | None:
     """Return the coefficient of variation, with n − 1; None for fewer than two values."""
     if len(values) < 2:
         return None
     mean = fsum(values) / len(values)
-    return deviation(values) / mean if mean else None
-
-
-def deviation(values: Sequence[float]) -> float:
-    """Return the standard deviation of at least two values, with n − 1."""
-    mean = fsum(values) / len(values)
-    return float((fsum((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5)
+    return stdev(values) / mean if mean else None
 
 
 def _periods(units: Iterable[RecordUnit]) -> list[int]:
     return [unit.period_ns for unit in units if isinstance(unit.period_ns, int)]
-
-
-def _middle(values: Sequence[float]) -> float | None:
-    ordered = sorted(values)
-    if not ordered:
-        return None
-    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
 
 
 def _parts(groups: dict[int, list[RecordUnit]], names: set[str], *, stages: bool) -> list[StageSpread]:

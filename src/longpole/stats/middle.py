@@ -29,6 +29,17 @@ class Middle:
     method: str
 
 
+def half_width(values: Sequence[float]) -> float | None:
+    """Return half the 90 % interval of the typical value, as a share: t · s / √k of the logarithms; None below two.
+
+    Args:
+        values: Such as medians of processes, above 0.
+    """
+    if len(values) < 2:
+        return None
+    return t_quantile(len(values) - 1) * stdev(map(log, values)) / len(values) ** 0.5
+
+
 def middle_of_processes(medians: Sequence[float]) -> Middle:
     """Return the middle of several processes: t over the logarithms of their medians.
 
@@ -36,11 +47,10 @@ def middle_of_processes(medians: Sequence[float]) -> Middle:
         medians: Of each process, above 0; at least one.
     """
     value = median(medians)
-    if len(medians) == 1:
+    half = half_width(medians)
+    if half is None:
         return Middle(value=value, low=None, high=None, method="one process says nothing of the next one")
-    logs = [log(one) for one in medians]
-    half = t_quantile(len(logs) - 1) * stdev(logs) / len(logs) ** 0.5
-    centre = mean(logs)
+    centre = mean(map(log, medians))
     return Middle(
         value=value, low=exp(centre - half), high=exp(centre + half), method=f"t interval over {len(medians)} processes"
     )

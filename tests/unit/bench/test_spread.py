@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longpole.bench.spread import P95_MIN_UNITS, half_width, measure_spread, process_medians, variation
+from longpole.bench.spread import P95_MIN_UNITS, measure_spread, process_medians, variation
 from longpole.records.run_record import SCHEMA, RecordProcess, RecordStage, RecordUnit, RunRecord
+from longpole.stats.middle import half_width
 
 
 def record(periods: list[list[int]], **fields: Any) -> RunRecord:
