@@ -250,6 +250,11 @@ class TestOthers:
         found = work("triton_poi_fused_add_0", [[16], [16], []], [FP32, FP32, NUMBER])
         assert figures(found) == (None, 128)
 
+    def test_a_fused_kernel_that_takes_parts_of_its_buffers_is_not_counted(self) -> None:
+        for name in ("triton_poi_fused_clone_slice_13", "triton_red_fused_embedding", "triton_per_fused_split_add_2"):
+            assert work(name, [[16], [16], []], [FP32, FP32, NUMBER]) is None
+        assert work("triton_poi_fused_slicer_0", [[16], [16], []], [FP32, FP32, NUMBER]) is not None
+
     def test_an_operator_of_no_known_name_is_not_counted(self) -> None:
         assert work("mylib::thing", [[4, 4]], [FP32]) is None
 
