@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from longpole.records.audit import SCHEMA as AUDIT_SCHEMA
 from longpole.records.audit import Audit
@@ -34,6 +34,7 @@ from longpole.report.history import history_schema
 from longpole.report.journal import journal_schema
 from longpole.report.json import report_schema
 from longpole.report.markdown import render_markdown
+from longpole.report.memory_snapshot import memory_schema
 from longpole.report.operations import operations_schema
 from longpole.report.plan import plan_schema
 from longpole.report.scaling import scaling_schema
@@ -44,6 +45,7 @@ from longpole.report.text.balance import render_balance
 from longpole.report.text.bench_collectives import render_collectives
 from longpole.report.text.declared_ledger import render_declared_ledger
 from longpole.report.text.gate import render_gate
+from longpole.report.text.memory_snapshot import render_memory
 from longpole.report.text.plan import render_plan
 from longpole.report.text.scaling import render_scaling
 from longpole.report.text.verify import render_verify
@@ -55,12 +57,17 @@ from tests.balance_samples import SAMPLES as BALANCE_SAMPLES
 from tests.collective_samples import SAMPLES as COLLECTIVE_SAMPLES
 from tests.gate_samples import SAMPLES as GATE_SAMPLES
 from tests.ledger_samples import SAMPLES as LEDGER_SAMPLES
+from tests.memory_snapshots import SAMPLES as MEMORY_SAMPLES
 from tests.plan_samples import SAMPLES as PLAN_SAMPLES
 from tests.report_builder import SAMPLES
 from tests.scaling_runs import SAMPLES as SCALING_SAMPLES
 from tests.verify_samples import SAMPLES as VERIFY_SAMPLES
 from tests.whatif_samples import SAMPLES as WHATIF_SAMPLES
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_D = TypeVar("_D")
 ROOT: Final = Path(__file__).resolve().parents[1]
 SCHEMAS: Final = Path("src/longpole/report/schema")
 GOLDEN: Final = Path("tests/golden")
@@ -72,44 +79,21 @@ def generated_files() -> dict[Path, bytes]:
         GOLDEN / f"report-{name}.txt": render_text(build(), width=80, color=False).encode()
         for name, build in SAMPLES.items()
     }
-    pages |= {
-        GOLDEN / f"scaling-{name}.txt": render_scaling(build(), width=80, color=False).encode()
-        for name, build in SCALING_SAMPLES.items()
-    }
-    pages |= {
-        GOLDEN / f"whatif-{name}.txt": render_whatif(build(), width=80, color=False).encode()
-        for name, build in WHATIF_SAMPLES.items()
-    }
-    pages |= {
-        GOLDEN / f"ledger-{name}.txt": render_declared_ledger(build(), width=80, color=False).encode()
-        for name, build in LEDGER_SAMPLES.items()
-    }
-    pages |= {
-        GOLDEN / f"verify-{name}.txt": render_verify(build(), width=80, color=False).encode()
-        for name, build in VERIFY_SAMPLES.items()
-    }
-    pages |= {
-        GOLDEN / f"collectives-{name}.txt": render_collectives(build(), width=80, color=False).encode()
-        for name, build in COLLECTIVE_SAMPLES.items()
-    }
-    pages |= {
-        GOLDEN / f"gate-{name}.txt": render_gate(build(), width=80, color=False).encode()
-        for name, build in GATE_SAMPLES.items()
-    }
+    pages |= _pages("scaling", SCALING_SAMPLES, render_scaling)
+    pages |= _pages("whatif", WHATIF_SAMPLES, render_whatif)
+    pages |= _pages("ledger", LEDGER_SAMPLES, render_declared_ledger)
+    pages |= _pages("verify", VERIFY_SAMPLES, render_verify)
+    pages |= _pages("collectives", COLLECTIVE_SAMPLES, render_collectives)
+    pages |= _pages("gate", GATE_SAMPLES, render_gate)
     pages |= {
         GOLDEN / f"plan-{name}.txt": render_plan(build(), width=80, color=False, explain=explain).encode()
         for name, (build, explain) in PLAN_SAMPLES.items()
     }
     pages[GOLDEN / "report-typical.md"] = render_markdown(SAMPLES["typical"]()).encode()
     pages[GOLDEN / "gate-regressed.md"] = render_gate_markdown(GATE_SAMPLES["regressed"]()).encode()
-    pages |= {
-        GOLDEN / f"balance-{name}.txt": render_balance(build(), width=80, color=False).encode()
-        for name, build in BALANCE_SAMPLES.items()
-    }
-    pages |= {
-        GOLDEN / f"audit-{name}.txt": render_audit(build(), width=80, color=False).encode()
-        for name, build in AUDIT_SAMPLES.items()
-    }
+    pages |= _pages("balance", BALANCE_SAMPLES, render_balance)
+    pages |= _pages("audit", AUDIT_SAMPLES, render_audit)
+    pages |= _pages("memory", MEMORY_SAMPLES, render_memory)
     schemas = {
         "audit": document_schema(Audit, AUDIT_SCHEMA),
         "balance": balance_schema(),
@@ -125,6 +109,7 @@ def generated_files() -> dict[Path, bytes]:
         "gate": gate_schema(),
         "journal": journal_schema(),
         "ledger": ledger_schema(),
+        "memory": memory_schema(),
         "operations": operations_schema(),
         "plan": plan_schema(),
         "record": document_schema(RunRecord, RECORD_SCHEMA),
@@ -134,6 +119,14 @@ def generated_files() -> dict[Path, bytes]:
         "whatif": whatif_schema(),
     }
     return {SCHEMAS / f"{name}.json": schema for name, schema in schemas.items()} | pages
+
+
+def _pages(kind: str, samples: Mapping[str, Callable[[], _D]], render: Callable[..., str]) -> dict[Path, bytes]:
+    """Return the kept pages of one kind of document: path -> text of 80 columns without colour."""
+    return {
+        GOLDEN / f"{kind}-{name}.txt": render(build(), width=80, color=False).encode()
+        for name, build in samples.items()
+    }
 
 
 def main() -> int:

@@ -24,6 +24,8 @@ from longpole.cli.figure import figure
 from longpole.cli.journal import journal_app
 from longpole.cli.ledger import EXAMPLES as LEDGER_EXAMPLES
 from longpole.cli.ledger import ledger
+from longpole.cli.memory import EXAMPLES as MEMORY_EXAMPLES
+from longpole.cli.memory import memory
 from longpole.cli.plan import EXAMPLES as PLAN_EXAMPLES
 from longpole.cli.plan import ExplainsAll, plan
 from longpole.cli.record import EXAMPLES as RECORD_EXAMPLES
@@ -80,6 +82,7 @@ app.command("scaling", epilog=SCALING_EXAMPLES, short_help="Say what is lost as 
 app.add_typer(journal_app, name="journal")
 app.command("verify", epilog=VERIFY_EXAMPLES, short_help="Say whether a change did what it should.")(verify)
 app.command("ledger", epilog=LEDGER_EXAMPLES, short_help="Say what declared I/O costs a unit of work.")(ledger)
+app.command("memory", epilog=MEMORY_EXAMPLES, short_help="Say who holds device memory, and why it ran out.")(memory)
 app.command("plan", cls=ExplainsAll, epilog=PLAN_EXAMPLES, short_help="Say what a layout needs and takes.")(plan)
 app.command("audit", epilog=AUDIT_EXAMPLES, short_help="Say which claims contradict which.")(audit)
 app.command("balance", epilog=BALANCE_EXAMPLES, short_help="Divide sequences evenly over ranks.")(balance)

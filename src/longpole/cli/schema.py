@@ -55,6 +55,12 @@ def history() -> None:
     _print("history")
 
 
+@schema_app.command("memory", epilog="Example: longpole schema memory > memory.schema.json")
+def memory() -> None:
+    """Print the JSON Schema of `longpole memory --json`."""
+    _print("memory")
+
+
 @schema_app.command("explain", epilog="Example: longpole schema explain > explain.schema.json")
 def explain() -> None:
     """Print the JSON Schema of `longpole explain --json`."""

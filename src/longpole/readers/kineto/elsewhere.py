@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from longpole.readers.kineto.event import kind_of_category
-from longpole.readers.kineto.spelling import normal_id
+from longpole.readers.spelling import normal_id
 from longpole.timeline.columns import DEVICE_KINDS, Kind
 
 if TYPE_CHECKING:
