@@ -78,7 +78,9 @@ def _without_doubles(priced: list[tuple[Suspect, Price]]) -> list[tuple[Suspect,
 def _finding(scene: Scene, suspect: Suspect, cost: Price, place: int) -> CauseFinding:
     once = suspect.once_ns is not None
     per_unit = "in all, once" if once else f"per {unit_word(scene)}"
-    cost_text = f"{format_ns(suspect.once_ns or 0 if once else cost.cost_ns)} {per_unit}"
+    other_ns = cost.cost_ns if cost.otherwise_ns is None else cost.otherwise_ns
+    bounds_ns = [suspect.once_ns or 0] if once else sorted({cost.cost_ns, other_ns})
+    cost_text = f"{' to '.join(format_ns(bound_ns) for bound_ns in bounds_ns)} {per_unit}"
     return CauseFinding(
         id=f"f{place}",
         cause=suspect.cause,
@@ -99,6 +101,7 @@ def _finding(scene: Scene, suspect: Suspect, cost: Price, place: int) -> CauseFi
         evidence=[*suspect.evidence, *_worth_acting_on(scene, suspect.cause)],
         what_if=list(suspect.what_if),
         page=_PAGE.format(suspect.cause),
+        cost_between_ns=bounds_ns if len(bounds_ns) > 1 else [],
     )
 
 

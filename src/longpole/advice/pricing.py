@@ -25,6 +25,7 @@ class Price:
         basis: `replay` or `ledger`.
         ceiling_ns: The most that its removal could buy per unit.
         weight_ns: What it costs on average over the recorded units, one-offs included: for the order of findings.
+        otherwise_ns: What it costs if it is what the record cannot tell it from; None where that is told, or as much.
         share: The cost, of a one-off its mean, as a share of the median period; of the mean one where a mean is told.
     """
 
@@ -34,6 +35,7 @@ class Price:
     ceiling_ns: int
     weight_ns: int
     share: float
+    otherwise_ns: int | None = None
 
 
 def price(scene: Scene, suspect: Suspect, given: Sequence[Removal] = ()) -> Price:
@@ -60,7 +62,23 @@ def price(scene: Scene, suspect: Suspect, given: Sequence[Removal] = ()) -> Pric
     if cost_ns * _HAIR < mean_ns and cost_ns < scene.settings.finding_min_share * scene.period_ns:
         cost_ns, statistic = mean_ns, "mean"
     period_ns = scene.mean_period_ns if statistic == "mean" else scene.period_ns
-    return Price(cost_ns, statistic, "replay", max(ceiling_ns, cost_ns), max(cost_ns, mean_ns), cost_ns / period_ns)
+    weight_ns, otherwise_ns = max(cost_ns, mean_ns), _otherwise(scene, suspect, given, cost_ns, statistic)
+    ceiling_ns = max(ceiling_ns, cost_ns, otherwise_ns or 0)
+    return Price(cost_ns, statistic, "replay", ceiling_ns, weight_ns, cost_ns / period_ns, otherwise_ns)
+
+
+def _otherwise(scene: Scene, suspect: Suspect, given: Sequence[Removal], cost_ns: int, statistic: str) -> int | None:
+    """Return what a suspect costs if it is the other thing that it may be; None where it is none, or costs as much."""
+    if not suspect.otherwise:
+        return None
+    saving = _saving(scene, replace(suspect, remove=suspect.otherwise), given)
+    if saving is None:
+        return None
+    other_ns = saving[1 if statistic == "mean" else 0]
+    return other_ns if abs(other_ns - cost_ns) > _ALIKE * max(cost_ns, other_ns) else None
+
+
+_ALIKE = 0.05  # our choice: costs that differ by less are told as one
 
 
 def _mean_ns(scene: Scene) -> int:

@@ -26,6 +26,7 @@ class Suspect:
         says: One sentence; `{cost}` stands for what it costs.
         evidence: Figures and rows.
         remove: Changes that take the cause away, replayed together; empty where none stands for it.
+        otherwise: Changes that take it away if it is what the record cannot tell it from; the cost is then a range.
         cost: Other prices for collectives than the run's, for that replay.
         ledger_ns: What the ledger charges to it per unit: the cost where the replay cannot tell.
         ceiling_ns: The most its removal could buy per unit; `ledger_ns` where None.
@@ -47,6 +48,7 @@ class Suspect:
     says: str
     evidence: Sequence[Evidence]
     remove: Sequence[Removal] = ()
+    otherwise: Sequence[Removal] = ()
     cost: TransferCost | None = None
     ledger_ns: int = 0
     ceiling_ns: int | None = None

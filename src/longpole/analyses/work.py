@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from longpole.timeline.columns import Kind
-from longpole.timeline.shapes import count_elements
+from longpole.timeline.shapes import count_elements, count_products
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longpole.timeline.boundaries import Unit
     from longpole.timeline.timeline import Timeline
+
+
+_PRODUCT: Final = re.compile(r"(?:::|_)(?:add|addb|b|baddb)?(?:mm|matmul|linear|gemm)(?:_out|_v\d)?$", re.IGNORECASE)
 
 
 def unit_elements(timeline: Timeline, units: list[Unit]) -> list[int]:
@@ -30,6 +34,26 @@ def unit_elements(timeline: Timeline, units: list[Unit]) -> list[int]:
     place = unit_at(host.start_ns[row], units)
     inside = place >= 0
     total = np.bincount(place[inside], weights=sizes[value[inside]], minlength=len(units))
+    return [int(min(one, 2.0**62)) for one in total.tolist()]
+
+
+def unit_products(timeline: Timeline, units: list[Unit]) -> list[int]:
+    """Return, for each unit, the multiplications of all products of matrices; -1 where no shapes of any were recorded.
+
+    Weights are most of what is put in, and the same on all ranks; what is done with them grows with the tokens. A
+    product inside another one counts again: the sum compares ranks, nothing else.
+    """
+    host, dims = timeline.host, timeline.input_dims
+    multiplies = np.array([_PRODUCT.search(name) is not None for name in timeline.names] or [False], np.bool_)
+    mine = (host.kind[dims.row] == Kind.OPERATOR) & multiplies[host.name[dims.row]]
+    row, value = dims.row[mine], dims.value[mine]
+    counts = {code: count_products(dims.texts[code]) or 0 for code in np.unique(value).tolist()}
+    if not any(counts.values()):
+        return [-1] * len(units)
+    place = unit_at(host.start_ns[row], units)
+    inside = place >= 0
+    each = np.array([counts[code] for code in value[inside].tolist()], np.float64)
+    total = np.bincount(place[inside], weights=each, minlength=len(units))
     return [int(min(one, 2.0**62)) for one in total.tolist()]
 
 

@@ -30,7 +30,7 @@ from longpole.analyses.services import (
 from longpole.analyses.threads import REASON_CODE, Threads
 from longpole.analyses.together import find_together
 from longpole.analyses.top import activity_rows, copy_rows, kernel_rows, operator_rows
-from longpole.analyses.work import declared_items, unit_elements, unit_operators
+from longpole.analyses.work import declared_items, unit_elements, unit_operators, unit_products
 from longpole.analyses.worst_gaps import gap_rows
 from longpole.digest.completion import completions, launched_kernels, launched_unions
 from longpole.digest.rank_digest import DIGEST_VERSION, DeviceSpan, RankDigest, RowDigest, UnitDigest
@@ -345,6 +345,7 @@ def _units(
     done_ns = completions(rank.timeline, rank.units, row)
     by_launch_ns = launched_unions(rank.timeline, rank.units, row)
     elements = unit_elements(rank.timeline, rank.units)
+    products = unit_products(rank.timeline, rank.units)
     items = declared_items(rank.timeline, rank.units)
     kernels = (
         launched_kernels(rank.timeline, rank.units, row)
@@ -380,6 +381,7 @@ def _units(
                 kernels=kernels[u],
                 elements=elements[u],
                 items=items[u],
+                products=products[u],
             )
         )
     return result

@@ -15,7 +15,7 @@ from longpole.records.program import ProgramRecord
 from longpole.records.tables import ActivityRow, CopyRow, GapRow, KernelRow, ModuleRow, OperatorRow
 from longpole.timeline.integrity import Finding
 
-DIGEST_VERSION: Final = 7
+DIGEST_VERSION: Final = 8
 
 
 class DeviceSpan(msgspec.Struct):
@@ -39,6 +39,7 @@ class UnitDigest(msgspec.Struct):
         kernels: Compute kernels that it launched, or operators where no device was recorded.
         elements: Elements of its operators' inputs, -1 where shapes were not recorded.
         items: What it processed, as the program says, -1 where it does not.
+        products: Multiplications in its products of matrices, -1 where no shapes of any were recorded.
     """
 
     name: str
@@ -57,6 +58,7 @@ class UnitDigest(msgspec.Struct):
     kernels: int = 0
     elements: int = -1
     items: int = -1
+    products: int = -1
 
 
 class RowDigest(msgspec.Struct):

@@ -92,6 +92,19 @@ def test_a_hypothesis_goes_where_steady_units_pay_for_anything_else(scene: Scene
     assert [cause for cause, _ in _lines(diagnosed(scene, guess, once))] == ["cold_start", "protocol"]
 
 
+def test_what_may_be_either_of_two_things_costs_from_the_one_to_the_other(scene: Scene, diagnosed: Any) -> None:
+    less, as_much = _suspect(scene, "slow_rank", 150), _suspect(scene, "slow_rank", 297)
+
+    open_, told = (
+        diagnosed(scene, _suspect(scene, "slow_rank", 300, otherwise=other.remove)).findings[0]
+        for other in (less, as_much)
+    )
+
+    assert (open_.cost_ns_per_unit, open_.cost_between_ns) == (300 * US, [150 * US, 300 * US])
+    assert open_.says == "it costs 150 µs to 300 µs per step"
+    assert (told.cost_ns_per_unit, told.cost_between_ns) == (300 * US, [])
+
+
 def test_a_call_that_waits_is_priced_without_what_it_waits_for(scene: Scene, diagnosed: Any) -> None:
     """Once the pause is gone there is nothing left that the synchronisation hides."""
     waits = _suspect(scene, "host_sync", 500, tier=2)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     Ints: TypeAlias = NDArray[np.int64]
 
 _IMBALANCE_MIN: Final = 0.1
+_KERNELS: Final = "kernels"
+_AMOUNTS: Final = {"elements of inputs": "elements", "multiplications": "products", _KERNELS: "kernels"}
 _ALWAYS: Final = 0.8  # of the units: a rank that is slowest in so many is the slow one
 _START_MIN: Final = 0.5  # of the period: profilers that start closer together mislead nobody
 
@@ -53,14 +55,15 @@ class _Computing:
         ranks: `[R]` their numbers.
         units: `[U]` names.
         work_ns: `[R, U]` int64 ns.
-        amount: `[R, U]` elements of the operators' inputs, else kernels; what a slow device does not change.
-        told: `amount` counts elements.
+        amounts: What a slow device does not change, each `[R, U]`: multiplications in products of matrices and elements
+            of the operators' inputs, else kernels.
+        told: `amounts` come from shapes.
     """
 
     ranks: list[int]
     units: list[str]
     work_ns: Ints
-    amount: Ints
+    amounts: dict[str, Ints]
     told: bool
 
     @property
@@ -80,7 +83,7 @@ def _computing(scene: Scene) -> _Computing | None:
     if len(views) < 2 or not scene.units:
         return None
     work = np.zeros((len(views), len(scene.units)), np.int64)
-    elements, kernels = work.copy(), work.copy()
+    counted = {what: work.copy() for what in _AMOUNTS}
     for r, view in enumerate(views):
         spans = view.graph.spans
         mine = spans.compute & (spans.unit >= 0)
@@ -89,10 +92,11 @@ def _computing(scene: Scene) -> _Computing | None:
         place = [view.graph.units.index(name) for name in scene.units]
         work[r] = by_unit[place]
         own = {unit.name: unit for unit in view.digest.rows[0].units}
-        elements[r] = [own[name].elements for name in scene.units]
-        kernels[r] = [own[name].kernels for name in scene.units]
-    told = bool((elements > 0).all())
-    return _Computing([view.rank for view in views], list(scene.units), work, elements if told else kernels, told)
+        for what, attribute in _AMOUNTS.items():
+            counted[what][r] = [getattr(own[name], attribute) for name in scene.units]
+    known = {what: amount for what, amount in counted.items() if what != _KERNELS and bool((amount > 0).all())}
+    amounts = known or {_KERNELS: counted[_KERNELS]}
+    return _Computing([view.rank for view in views], list(scene.units), work, amounts, bool(known))
 
 
 def _apart(scene: Scene, found: _Computing) -> list[Suspect]:
@@ -104,7 +108,9 @@ def _apart(scene: Scene, found: _Computing) -> list[Suspect]:
     slowest = found.slowest[struck]
     units = [name for name, hit in zip(found.units, struck.tolist(), strict=True) if hit]
     columns = np.flatnonzero(struck)
-    ratio, longer = _over_others(found.amount, columns, slowest), _over_others(found.work_ns, columns, slowest)
+    ratios = {what: _over_others(amount, columns, slowest) for what, amount in found.amounts.items()}
+    what, ratio = max(ratios.items(), key=lambda pair: pair[1])
+    longer = _over_others(found.work_ns, columns, slowest)
     # Weights are among the inputs, so that elements differ by less than the work does; of equal work they do not.
     more = ratio - 1 >= scene.settings.more_work_min_share * ((longer - 1) if found.told else 1.0)
     counts = np.bincount(slowest, minlength=len(found.ranks))
@@ -119,7 +125,6 @@ def _apart(scene: Scene, found: _Computing) -> list[Suspect]:
         )
         for place in np.flatnonzero(counts).tolist()[:8]
     ]
-    what = "elements of inputs" if found.told else "kernels"
     evidence.append(Evidence(f"{what}, slowest rank over the others", round(ratio, 3), Place(found.ranks[worst])))
     mean_ns = int(found.excess_ns.mean())
     if more or in_turn:
@@ -128,11 +133,16 @@ def _apart(scene: Scene, found: _Computing) -> list[Suspect]:
         says = f"{listed(ranks)} {verb}{turn} more work than the others, who wait: {{cost}}"
         return [_uneven("work_imbalance", ranks, says, evidence, mean_ns, units)]
     ranks = [found.ranks[place] for place in np.flatnonzero(2 * counts >= len(slowest)).tolist()] or ranks
+    slow = _uneven("slow_rank", ranks, _says_slow(ranks, told=found.told), evidence, mean_ns, units)
+    otherwise = () if found.told else (Equalise("work"),)
+    return [replace(slow, remove=[_at_others_pace(scene, ranks)], otherwise=otherwise)]
+
+
+def _says_slow(ranks: list[int], *, told: bool) -> str:
+    """Say that ranks are slow; `told` where their work is known to be the others'."""
     verb = "does" if len(ranks) == 1 else "do"
-    says = f"{listed(ranks)} {verb} the same work more slowly than the others, who wait: {{cost}}"
-    return [
-        replace(_uneven("slow_rank", ranks, says, evidence, mean_ns, units), remove=[_at_others_pace(scene, ranks)])
-    ]
+    more = "" if told else ", or more of it that was not recorded (then the lower price holds)"
+    return f"{listed(ranks)} {verb} the same work more slowly than the others{more}, who wait: {{cost}}"
 
 
 def _at_others_pace(scene: Scene, ranks: list[int], share: float = 1.0) -> Removal:
@@ -254,14 +264,15 @@ def _speed(scene: Scene, late: Sequence[StragglerEntry]) -> list[Suspect]:
     if not late:
         return []
     ranks = [entry.rank for entry in late]
-    verb = "does" if len(ranks) == 1 else "do"
     return [
         Suspect(
             cause="slow_rank",
             ranks=ranks,
-            says=f"{listed(ranks)} {verb} the same work more slowly than the others, who wait: {{cost}}",
+            says=_says_slow(ranks, told=False),
             evidence=_evidence(late),
             remove=[Equalise("speed")],
+            # What a thread does between operators, or inside one, shows in no count of operators and elements.
+            otherwise=[Equalise("work")],
             ledger_ns=sum(entry.caused_ns_per_unit for entry in late),
             units=_units(scene, late),
             what_if=["--equalise speed"],
