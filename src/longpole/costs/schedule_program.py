@@ -126,6 +126,7 @@ class _Sorting:
         outputs = 2 * order.parts * self._count
         self._done = [-1] * outputs  # entry of each output
         self._waiting = [-1] * outputs  # the device that waits for it
+        self._kinds: dict[tuple[str, int], int] = {}
 
     def left(self) -> bool:
         """Tell whether steps are left."""
@@ -134,40 +135,50 @@ class _Sorting:
     def advance(self, device: int) -> list[int]:
         """Take a device's steps up to one whose inputs are not there, and return the devices that waited for them."""
         woken: list[int] = []
-        row = self._order.devices[device]
+        done, row = self._done, self._order.devices[device]
         for at in range(self._at[device], len(row)):
             step = row[at]
-            inputs = [found for op in step if (found := self._input(op, device))]
-            missing = [output for entry, output, _ in inputs if entry < 0]
-            if missing:
-                self._waiting[missing[0]] = device
-                self._at[device] = at
-                return woken
+            inputs = []
             for op in step:
-                if op.kind != "W":
-                    output = self._output(op.kind == "F", op.part, op.micro_batch)
-                    self._done[output] = len(self.steps)
-                    if self._waiting[output] >= 0:
-                        woken.append(self._waiting[output])
-            self._append(device, step, [(entry, moved) for entry, _, moved in inputs])
+                output, moved = self._input(op, device)
+                if output >= 0:
+                    if done[output] < 0:
+                        self._waiting[output] = device
+                        self._at[device] = at
+                        return woken
+                    inputs.append((done[output], moved))
+            self._finish(step, woken)
+            first = inputs[0] if inputs else _NOTHING
+            second = inputs[1] if len(inputs) > 1 else _NOTHING
+            self.entries.append(Entry(device, self._length(step), *first, *second))
+            self.steps.append(step)
         self._at[device] = len(row)
         return woken
 
-    def _append(self, device: int, step: Step, inputs: list[tuple[int, bool]]) -> None:
-        kind = tuple([(op.kind, op.part) for op in step])
-        first = inputs[0] if inputs else _NOTHING
-        second = inputs[1] if len(inputs) > 1 else _NOTHING
-        self.entries.append(Entry(device, self.lengths.setdefault(kind, len(self.lengths)), *first, *second))
-        self.steps.append(step)
+    def _finish(self, step: Step, woken: list[int]) -> None:
+        """Note what a step puts out, and which devices waited for that."""
+        for kind, part, micro_batch in step:
+            if kind != "W":
+                output = (part + self._order.parts * (kind == "F")) * self._count + micro_batch
+                self._done[output] = len(self.steps)
+                if self._waiting[output] >= 0:
+                    woken.append(self._waiting[output])
 
-    def _input(self, op: Op, device: int) -> tuple[int, int, bool] | None:
-        """Return what a pass takes in: its entry, its number, and whether it is on another device."""
+    def _length(self, step: Step) -> int:
+        """Return which of the lengths a step takes."""
+        if len(step) > 1:
+            return self.lengths.setdefault(tuple([(op.kind, op.part) for op in step]), len(self.lengths))
+        kind, part, _ = step[0]
+        found = self._kinds.get((kind, part))
+        if found is None:
+            found = self._kinds[kind, part] = self.lengths.setdefault(((kind, part),), len(self.lengths))
+        return found
+
+    def _input(self, op: Op, device: int) -> tuple[int, bool]:
+        """Return the number of the output that a pass takes in, and whether it is on another device; -1 for none."""
         kind, part, micro_batch = op
         before = part - 1 if kind == "F" else part + 1
         if kind == "W" or not 0 <= before < self._order.parts:
-            return None
-        output = self._output(kind == "F", before, micro_batch)
-        return self._done[output], output, self._order.device_of(before, micro_batch) != device
-
-    def _output(self, is_forward: bool, part: int, micro_batch: int) -> int:  # noqa: FBT001 - a coordinate
-        return (part + self._order.parts * is_forward) * self._count + micro_batch
+            return _NOTHING
+        output = (before + self._order.parts * (kind == "F")) * self._count + micro_batch
+        return output, self._order.device_of(before, micro_batch) != device
