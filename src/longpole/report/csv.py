@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from longpole.records.ledger import Unknown
 from longpole.report.csv_collectives import cross_rank_tables
+from longpole.report.csv_memory import memory_tables
 from longpole.report.csv_resources import resource_tables
 from longpole.report.escape import escape
 from longpole.vocabulary.objects import OBJECTS, charged_to
@@ -133,6 +134,7 @@ def report_tables(report: Report, table: Callable[[tuple[str, ...], Iterator[tup
         "operators": table(_OPERATORS, _each_row(report, _operator_rows)),
         "copies": table(_COPIES, _each_row(report, _copy_rows)),
         "gaps": table(_GAPS, _each_row(report, _gap_rows)),
+        **memory_tables(report, table),
         **cross_rank_tables(report, table),
         **resource_tables(report, table),
         "integrity": table(_INTEGRITY, _integrity_rows(report)),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from typing import TYPE_CHECKING, Any
 
 from longpole.pipeline.reading import ReportOptions
 from longpole.pipeline.report import build_report
 from longpole.records.ledger import Unknown
+from longpole.report.csv import render_csv
 from tests.trace_text import BASE_US, steps, write
 
 if TYPE_CHECKING:
@@ -80,3 +83,18 @@ def test_a_device_of_unknown_size_has_no_share(tmp_path: Path) -> None:
     assert not isinstance(report.memory, Unknown)
     assert isinstance(report.memory.capacity_bytes, Unknown)
     assert isinstance(report.memory.peak_share, Unknown)
+
+
+def test_the_tables_hold_what_the_document_does(tmp_path: Path) -> None:
+    mine = [_event(10, 2 * GB, 5 * GB, 8 * GB), _event(150, GB, 6 * GB, 9 * GB), _event(20, 7, None, None, device=-1)]
+    report = _report(tmp_path, mine)
+
+    texts = render_csv(report)
+    memory, units = (list(csv.DictReader(io.StringIO(texts[name]))) for name in ("memory.csv", "unit_memory.csv"))
+
+    assert [(row["memory"], row["from_start"]) for row in memory] == [("cuda:0", "false"), ("cpu", "true")]
+    assert [row["peak_allocated_bytes"] for row in memory] == [str(6 * GB), "7"]
+    assert [row["peak_reserved_bytes"] for row in memory] == [str(9 * GB), ""]
+    of_device = [row for row in units if row["memory"] == "cuda:0"]
+    assert [row["unit"] for row in of_device] == [f"ProfilerStep#{k}" for k in range(3)]
+    assert [int(row["end_allocated_bytes"]) // GB for row in of_device] == [5, 6, 6]
