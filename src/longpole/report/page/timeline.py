@@ -14,17 +14,15 @@ import numpy as np
 
 from longpole.digest.rank_drawing import STREAM
 from longpole.report.escape import escape
+from longpole.report.page.drawn_path import draw_path
 from longpole.report.palette import OBJECT_COLORS, PATH_COLOR, text_color_on
 from longpole.report.utilisation import ESTIMATED
 from longpole.vocabulary.objects import OBJECTS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from longpole.digest.rank_drawing import Spans
-    from longpole.records.critical_path import PathPiece
     from longpole.report.drawing import Drawing, DrawnUnit
 
 _TICKS_MAX: Final = (1 << 32) - 1
@@ -108,7 +106,8 @@ def _unit(unit: DrawnUnit, drawing: Drawing, uses: NDArray[np.int32]) -> dict[st
     spans = unit.spans
     length_ns = max(unit.end_ns - unit.start_ns, 1)
     tick_ns = max(-(-length_ns // _TICKS_MAX), 1)
-    names, pieces = _path(unit.pieces, unit, drawing)
+    lanes = {(one.rank, one.lane.track): place for place, one in enumerate(drawing.lanes) if one.lane.track}
+    names, pieces = draw_path(unit, lanes, _shortened)
     return {
         "name": escape(unit.name)[:_NAME_MAX],
         "start_ns": unit.start_ns,
@@ -141,19 +140,6 @@ def _looked_into(spans: Spans, uses: NDArray[np.int32]) -> dict[str, str]:
         "use": _packed(np.where(said, place, 0), "<u2") if said.any() else "",
         "stack": _packed(spans.stack + 1, "<u4") if (spans.stack >= 0).any() else "",
     }
-
-
-def _path(pieces: Sequence[PathPiece], unit: DrawnUnit, drawing: Drawing) -> tuple[list[str], list[list[int]]]:
-    """Return the path as [lane or -1, start, length, object, text] with texts by number."""
-    lanes = {(one.rank, one.lane.track): place for place, one in enumerate(drawing.lanes) if one.lane.track}
-    texts: dict[str, int] = {}
-    found = []
-    for piece in pieces:
-        lane = lanes.get((piece.rank, piece.track), -1) if piece.rank is not None else -1
-        name = _shortened(f"{piece.name or piece.object} · {piece.grade} · {piece.reason}")
-        charged = OBJECTS.index(piece.object) if piece.object in OBJECTS else OBJECTS.index("unknown")
-        found.append([lane, piece.start_ns - unit.start_ns, piece.dur_ns, charged, texts.setdefault(name, len(texts))])
-    return list(texts), found
 
 
 def _packed(column: NDArray[Any], dtype: str) -> str:

@@ -27,16 +27,23 @@ from longpole.report.page.what_if import render_what_if
 from longpole.timeline.integrity import Example, Finding
 
 if TYPE_CHECKING:
+    from longpole.digest.jobs import Run
     from longpole.report.document import Report
 
 EXAMPLE = str(Path(__file__).resolve().parents[4] / "examples" / "ddp-gloo-4ranks")
 
 
+OPTIONS = ReportOptions(use_cache=False, processes=1)
+
+
 @pytest.fixture(scope="module")
-def made() -> tuple[Report, Drawing]:
-    options = ReportOptions(use_cache=False, processes=1)
-    run, report = report_on([EXAMPLE], options)
-    return report, draw_run([EXAMPLE], options, run, report, DrawOptions(detailed=True))
+def read() -> tuple[Run, Report]:
+    return report_on([EXAMPLE], OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def made(read: tuple[Run, Report]) -> tuple[Report, Drawing]:
+    return read[1], draw_run([EXAMPLE], OPTIONS, *read, DrawOptions(detailed=True))
 
 
 def test_the_page_is_within_its_size(made: tuple[Report, Drawing]) -> None:
@@ -151,20 +158,16 @@ def test_ten_thousand_ranks_give_a_page_that_opens(made: tuple[Report, Drawing])
     assert b"256 of 10000 ranks" in page
 
 
-def test_one_unit_can_be_drawn_alone(made: tuple[Report, Drawing]) -> None:
-    options = ReportOptions(use_cache=False, processes=1)
-    run, report = report_on([EXAMPLE], options)
+def test_one_unit_can_be_drawn_alone(read: tuple[Run, Report], made: tuple[Report, Drawing]) -> None:
     name = made[1].units[1].name
-    drawing = draw_run([EXAMPLE], options, run, report, DrawOptions(unit=name))
+    drawing = draw_run([EXAMPLE], OPTIONS, *read, DrawOptions(unit=name))
 
     assert [unit.name for unit in drawing.units] == [name]
 
 
-def test_what_does_not_fit_is_named(made: tuple[Report, Drawing]) -> None:
-    options = ReportOptions(use_cache=False, processes=1)
-    run, report = report_on([EXAMPLE], options)
-    drawing = draw_run([EXAMPLE], options, run, report, DrawOptions(most=100))
+def test_what_does_not_fit_is_named(read: tuple[Run, Report], made: tuple[Report, Drawing]) -> None:
+    drawing = draw_run([EXAMPLE], OPTIONS, *read, DrawOptions(most=100))
 
     assert len(drawing.units) == 1
     assert len(drawing.left_out) == len(made[1].units) - 1
-    assert b"units are not drawn" in render_page(report, drawing)
+    assert b"units are not drawn" in render_page(read[1], drawing)

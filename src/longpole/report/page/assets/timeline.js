@@ -324,11 +324,11 @@
   const walk = (by) => {
     if (!unit.path.length) { told.textContent = "The critical path is known for another unit."; return; }
     state.chosen = Math.min(Math.max(state.chosen + by, 0), unit.path.length - 1);
-    const [lane, start, length, object, text] = unit.path[state.chosen];
+    const [lane, start, length, object, text, count] = unit.path[state.chosen];
     view(start - 2 * length - 1000, start + 3 * length + 1000);
     const row = state.rows.find((r) => r.lane === lane);
     if (row) bring(row);
-    told.textContent = `piece ${state.chosen + 1} of ${unit.path.length}: ${data.objects[object]}, ${time(length)}: ${unit.path_names[text]}` + (lane >= 0 ? ` (rank ${data.lanes[lane].rank}, ${data.lanes[lane].label})` : "");
+    told.textContent = `piece ${state.chosen + 1} of ${unit.path.length}: ${data.objects[object]}, ${time(length)}: ${count > 1 ? `${count} short pieces, the longest of them: ` : ""}${unit.path_names[text]}` + (lane >= 0 ? ` (rank ${data.lanes[lane].rank}, ${data.lanes[lane].label})` : "");
     ask();
   };
 
