@@ -166,8 +166,8 @@ def _nothing_waits(scene: Scene, findings: list[CauseFinding]) -> Diagnosis:
     wall_ns = max(sum(scene.exposed_ns(name) for name in _OBJECTS), 1)
     # What computes on the path of a run is the measure: ranks that wait for it compute less.
     share = max(works_ns / wall_ns, _on_path(scene))
+    largest = max((n for n in _OBJECTS if n != "compute"), key=scene.exposed_ns)
     if share < scene.settings.gpu_work_min_share:
-        largest = max((n for n in _OBJECTS if n != "compute"), key=scene.exposed_ns)
         why = Unknown(
             f"{1 - share:.0%} of the {unit_word(scene)} is spent waiting, most of it for {largest}, and no rule names"
             " a cause",
@@ -177,7 +177,11 @@ def _nothing_waits(scene: Scene, findings: list[CauseFinding]) -> Diagnosis:
     word = unit_word(scene)
     on_device = any(row.device != "cpu" for digest in scene.digests for row in digest.rows)
     what = "the device is the long pole: it works" if on_device else "computing is the long pole: it goes on"
-    says = f"{what} for {share:.0%} of the {word}, and nothing waits for long"
+    rest = scene.exposed_ns(largest) / wall_ns
+    # Ranks that wait for one that computes are no rest: the path says what they wait for.
+    waits = rest >= scene.settings.long_pole_min_share and share <= 1 - scene.settings.long_pole_min_share
+    tail = f"{rest:.0%} goes to {largest}, for which no rule names a cause" if waits else "nothing waits for long"
+    says = f"{what} for {share:.0%} of the {word}, and {tail}"
     evidence = [Evidence("computing, share of the unit", share, Place())]
     ranks = [digest.rank for digest in scene.digests]
     pole = CauseFinding(
