@@ -3,6 +3,7 @@
     "name": "f("a", "b")", "pid": 1     the string ends where the next key follows
     "bandwidth": , "stream": 7          a value that is missing
     "dur": 3 "args": {…}                a comma that is missing
+    "ts": 5, tid": 0                    a key without one of its quotes, or without both
 
 Tried on an element that nothing else could read, up to the next event. A guess counts only if it is valid JSON, has a
 phase and names no key twice: two writers in one file leave seams that look alike.
@@ -51,6 +52,9 @@ EVENT_BORDER: Final = re.compile(
 )
 
 
+_HALF_QUOTED: Final = re.compile(rb"([,{]\s*+)(?:(" + EVENT_KEYS + rb')"?+|"(' + EVENT_KEYS + rb"))(\s*+:)")
+
+
 def guess_event(element: bytes) -> tuple[bytes, str] | None:
     """Return an event as it was meant, and the code of what was wrong; None where nothing makes one of it.
 
@@ -68,6 +72,9 @@ def _guesses(element: bytes) -> Iterator[tuple[bytes, str]]:
     quoted = _VALUE.sub(_escape, element)
     if quoted != element:
         yield quoted, BACKSLASH
+    keyed = _HALF_QUOTED.sub(lambda found: found[1] + b'"' + (found[2] or found[3]) + b'"' + found[4], element)
+    if keyed != element:
+        yield keyed, SYNTAX
     for text in (element, quoted):
         filled = _NO_VALUE.sub(rb"\1 null", text)
         parted = _NO_COMMA.sub(lambda found: (found[1] or found[2]) + b", ", filled)

@@ -305,7 +305,6 @@ def test_commas_around_a_stretch_are_no_damage() -> None:
     "broken",
     [
         b'{"ph": "X", "name": "lost quote, "ts": 1}',
-        b'{"ph": "X", name": "lost quote", "ts": 1}',
         b'{"ph": "X", "name" "lost colon"}',
         b'"ph": "X", "name": "lost brace"}',
         b'{"ph": "X", "args": {"n": 1}',
@@ -351,10 +350,14 @@ def test_quotes_that_were_not_escaped_stay_in_the_name(name: str, rest: str) -> 
         (b'{"ph": "X", "dur": , "ts": 1}', {"ph": "X", "dur": None, "ts": 1}),
         (b'{"ph": "X", "ts": 1, "args": {"bandwidth": }}', {"ph": "X", "ts": 1, "args": {"bandwidth": None}}),
         (b'{"ph": "X" "name": "lost comma"}', {"ph": "X", "name": "lost comma"}),
+        (b'{"ph": "X", name": "lost quote", "ts": 1}', {"ph": "X", "name": "lost quote", "ts": 1}),
+        (b'{"ph": "X", "name: "lost quote", "ts": 1}', {"ph": "X", "name": "lost quote", "ts": 1}),
+        (b'{"ph": "X",\n\ttid": 0,\n\t"args": {}\n}', {"ph": "X", "tid": 0, "args": {}}),
+        (b'{"ph": "X", dur: 5, "ts": 1}', {"ph": "X", "dur": 5, "ts": 1}),
         (b'{"ph": "X", "ts": 1.5 "args": {"n": [1] "m": 2}}', {"ph": "X", "ts": 1.5, "args": {"n": [1], "m": 2}}),
     ],
 )
-def test_a_value_or_a_comma_that_was_never_written_costs_no_event(text: bytes, event: object) -> None:
+def test_a_value_a_comma_or_a_quote_of_a_key_that_was_never_written_costs_no_event(text: bytes, event: object) -> None:
     value, damage = only(text)
 
     assert value == event
@@ -518,7 +521,7 @@ def test_a_broken_event_among_many_takes_little_time() -> None:
     """The aim is 30 MB/s; a fifth of it leaves room for a busy machine, and fails what works byte by byte."""
     text = b",\n".join([B] * 30_000)
     middle = text.index(b'"name"', len(text) // 2)
-    text = text[:middle] + b"name" + text[middle + 6 :]
+    text = text[:middle] + b"@name" + text[middle + 6 :]
 
     start = time.process_time()
     recovered = read(text)
