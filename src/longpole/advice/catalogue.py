@@ -6,6 +6,7 @@ takes one out (`off = true`). A mistake names the file, the line and the key.
 
 from __future__ import annotations
 
+import functools
 import re
 import tomllib
 from importlib.resources import files
@@ -125,11 +126,20 @@ def load_catalogue(path: Path | None = None) -> list[Row]:
     Raises:
         UsageError: The file cannot be read, is not TOML, or has a mistake; the message names line and key.
     """
+    if path is None:
+        return list(_shipped_rows())
+    return _merged([*_shipped_raws(), *_raw_rows(_read(path), str(path))])
+
+
+@functools.cache
+def _shipped_raws() -> tuple[_Raw, ...]:
     shipped = files("longpole.advice") / SHIPPED
-    raws = list(_raw_rows(shipped.read_text(encoding="utf-8"), SHIPPED))
-    if path is not None:
-        raws += _raw_rows(_read(path), str(path))
-    return _merged(raws)
+    return tuple(_raw_rows(shipped.read_text(encoding="utf-8"), SHIPPED))
+
+
+@functools.cache
+def _shipped_rows() -> tuple[Row, ...]:
+    return tuple(_merged(list(_shipped_raws())))
 
 
 def parse_catalogue(text: str, file: str) -> list[Row]:

@@ -6,6 +6,7 @@ thousands of times. Who reads a row's category decides which of the four questio
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from pathlib import Path
@@ -26,7 +27,7 @@ from longpole.vocabulary.meanings import CopyMeaning, HostMeaning, KernelMeaning
 from longpole.vocabulary.rules import Rule, parse_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 _FORMAT: Final = b"longpole.vocabulary/1"  # raise it when the matcher reads the same rules differently
 _RULES: Final = Path(__file__).with_name("rules")
@@ -135,13 +136,15 @@ class Vocabulary:
     def _index(self, *themes: str) -> RuleIndex:
         index = self._indexes.get(themes)
         if index is None:
-            index = RuleIndex(rule for theme in themes for rule in self._rules_of(theme))
+            ours = tuple((theme, self._texts[theme]) for theme in themes)
+            index = RuleIndex(self._with_extra(ours)) if self._extra else _our_index(ours)
             self._indexes[themes] = index
         return index
 
-    def _rules_of(self, theme: str) -> list[Rule]:
-        ours = parse_rules(self._texts[theme], _FILES[theme], themes=(theme,))
-        return [*(rule for rule in self._extra if rule.theme == theme), *ours]
+    def _with_extra(self, ours: Iterable[tuple[str, str]]) -> Iterator[Rule]:
+        for theme, text in ours:
+            yield from (rule for rule in self._extra if rule.theme == theme)
+            yield from _our_rules(theme, text)
 
     def _judge_kernel(self, name: str) -> KernelMeaning:
         subject = kernel_subject(name)
@@ -205,6 +208,18 @@ class Vocabulary:
         digits = (found.groupdict().get("ordinal") or "") if found else ""
         ordinal = int(digits) if digits.isdecimal() and len(digits) <= _ORDINAL_DIGITS else None
         return StepMeaning(kind=values["kind"], ordinal=ordinal, priority=values["priority"])
+
+
+@functools.cache
+def _our_rules(theme: str, text: str) -> tuple[Rule, ...]:
+    """Return the rules of one of our files, parsed once a process: it takes longer than reading a small trace."""
+    return tuple(parse_rules(text, _FILES[theme], themes=(theme,)))
+
+
+@functools.cache
+def _our_index(ours: tuple[tuple[str, str], ...]) -> RuleIndex:
+    """Return the index of our rules alone, given as themes with the texts of their files."""
+    return RuleIndex(rule for theme, text in ours for rule in _our_rules(theme, text))
 
 
 def _operation(index: RuleIndex, numbers: Iterable[int], subject: Subject) -> tuple[str, str]:
