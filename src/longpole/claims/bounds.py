@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from longpole.claims.statement import Statement
 
 _MOST_COMPUTED_AGAIN: Final = 1.5  # HFU / MFU: full recomputation is 4/3; attention and padding go somewhat beyond
+# Of GLM-130B's 60 days 58 % were steps (arXiv:2210.02414, 135 TFLOP/s of 768 devices); OPT-175B's logbook has a similar
+# share. Later runs report 90 % and more: Llama 3, arXiv:2407.21783, section 3.3.4.
+_LEAST_GOODPUT: Final = 0.5
 _SUPERLINEAR: Final = 1.05
 _IN_SWITCH: Final = ("nvls", "sharp", "collnet", "nvlstree")
 _IN_SWITCH_ARCH: Final = ("Hopper", "Blackwell")
@@ -26,8 +29,8 @@ def breaches(statement: Statement, solution: Solution) -> list[Breach]:
     """Return the limits that are exceeded at every way of rounding."""
     found: list[Breach] = []
     looks = (
-        _utilisation, _recomputation, _links, _collectives, memory_breaches, bubble_breaches, _growth, _division,
-        _decode,
+        _utilisation, _recomputation, _goodput, _links, _collectives, memory_breaches, bubble_breaches, _growth,
+        _division, _decode,
     )  # fmt: skip
     for look in looks:
         found += look(statement, solution)
@@ -70,6 +73,24 @@ def _recomputation(statement: Statement, solution: Solution) -> list[Breach]:
     if is_above(solution, most):
         says = "HFU is more than 1.5 times MFU; computing every layer twice makes it 4/3"
         return [Breach(code="R6", severity="implausible", says=says, ratio=most, fields=tuple(most.powers))]
+    return []
+
+
+def _goodput(statement: Statement, solution: Solution) -> list[Breach]:
+    """Look whether a training took less time than its steps, or so much more that interruptions do not explain it."""
+    goodput = solution.known.get("goodput")
+    if goodput is None or "goodput" in statement.figures:
+        return []
+    if is_above(solution, goodput):
+        says = "the time in all is {ratio} times too short for the tokens at that rate"
+        return [Breach(code="R8", severity="contradicts", says=says, ratio=goodput, fields=tuple(goodput.powers))]
+    lost = Term(_LEAST_GOODPUT, {}).times(goodput, -1.0)
+    if is_above(solution, lost):
+        says = (
+            f"only {100 * goodput.value(solution.figures):.3g} % of the time in all would have been training;"
+            f" {100 * _LEAST_GOODPUT:g} % is little for interruptions"
+        )
+        return [Breach(code="R8", severity="contradicts", says=says, ratio=lost, fields=tuple(lost.powers))]
     return []
 
 

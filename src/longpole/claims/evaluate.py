@@ -77,7 +77,9 @@ def evaluate(reading: Reading, counting: Counting = NONE, device_counting: Count
     """Solve a reading under a convention."""
     figures = {**reading.statement.figures, **(counting.figures or {}), **(device_counting.figures or {})}
     added = [one.relation for one in (counting, device_counting) if one.relation is not None]
-    solution = solve(figures, [*reading.relations, *added, *USUAL])
+    instead = dict(reading.instead)
+    usual = [instead.get(one, one) for one in USUAL] if instead else USUAL
+    solution = solve(figures, [*reading.relations, *added, *usual])
     failing = [check for check in solution.checks if check.level is None]
     apart = tuple(check for check in failing if is_apart(check.residual, figures))
     failed = tuple(check for check in failing if check not in apart)
@@ -137,7 +139,7 @@ def evaluate_all(statement: Statement) -> tuple[Evaluation, list[Evaluation]]:
 
 def _under_all(reading: Reading) -> list[Evaluation]:
     of_model, of_device = countings(reading.statement)
-    if not {"hfu", "hw_flops_gpu"} & reading.statement.figures.keys():
+    if not {"hfu", "hw_flops_gpu", "hw_flops_run"} & reading.statement.figures.keys():
         of_device = [NONE]
     elif any("hardware FLOPs" in says for says in reading.says):
         of_device = [one for one in of_device if one.cost == 0 and one.name]

@@ -116,6 +116,8 @@ FIELDS: Final[dict[str, Field]] = {
                " gpu_hours_per_trillion_tokens=3.6e-9 gpu_hours_per_trillion=3.6e-9 gpu_hours_per_b=3.6e-6"),
         _field("time_s_token", "time", "time of a token", f"days_per_t={_DAY / 1e12} days_per_trillion={_DAY / 1e12}"
                f" days_per_trillion_tokens={_DAY / 1e12} days_per_1e12_tokens={_DAY / 1e12}"),
+        _field("goodput", "share", "share of the time that was training", "goodput_share effective_training_time"
+               " effective_training_time_ratio goodput_pct=0.01"),
         # Rates
         _field("tok_s", "token_rate", "throughput", "tokens_s tokens_per_s tokens_per_second tok_per_s"
                f" throughput tps tokens_day={1 / _DAY} tokens_per_day={1 / _DAY} total_tok_s global_tok_s"
@@ -148,6 +150,8 @@ FIELDS: Final[dict[str, Field]] = {
                " flops_per_iteration"),
         _field("flops_run", "flops", "FLOPs of the training", "training_flops total_flops compute total_compute"
                " training_compute flops_training total_training_flops"),
+        _field("hw_flops_run", "flops", "FLOPs of the training on the hardware", "hardware_flops_run"
+               " training_hardware_flops"),
         # Collectives and links
         _field("message", "bytes", "message", "S message_bytes bytes message_size payload payload_bytes"
                " all_reduce_bytes allreduce_bytes message_mb=1e6 size_bytes"),

@@ -54,6 +54,7 @@ _HIDDEN: Final = frozenset(
 _NOT_IMPLIED: Final = _HIDDEN | {"layers", "hidden", "params", "hw_flops_token", "r_mfu", "r_tok"}
 _REPAIRS: Final = 4
 _FAR: Final = 64.0  # a figure that would have to be so many times another is not what was wrong
+_NEAR: Final = 0.05  # a factor that is told in per cent
 _NARROW: Final = 1.003  # an interval that is not worth printing
 _TOLERANCE: Final = 1e-6
 
@@ -181,6 +182,8 @@ def _of_check(check: Check, evaluation: Evaluation) -> AuditFinding:
 
 
 def _apart(factor: float) -> str:
+    if factor > 0 and abs(factor - 1) < _NEAR:
+        return f"too {'high' if factor > 1 else 'low'} by {100 * abs(factor - 1):.2g} %"
     if factor >= 1:
         return f"too high by a factor of {times(factor)}"
     return f"too low by a factor of {times(1 / factor)}" if factor > 0 else "it cannot be 0"
@@ -410,6 +413,7 @@ def is_tested(evaluation: Evaluation) -> bool:
         {"busbw", "link"}, {"comm_s", "comm_bytes", "link"}, {"mfu", "hfu"},
         {"speedup", "baseline_gpus", "gpus"}, {"ep", "dp"},
         {"mfu"} - evaluation.figures.keys(), {"hfu"} - evaluation.figures.keys(),
+        {"goodput"} - evaluation.figures.keys(),
     )  # fmt: skip
     figures = evaluation.figures
     divided = any(

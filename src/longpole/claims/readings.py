@@ -30,8 +30,14 @@ _DTYPES: Final = (
 )
 SPLIT_TEXT: Final = "TP · PP"  # of a TP that stands for both, where only their product is stated
 ASSUMED: Final = Figure.exactly(1.0)  # a degree that is not stated, told from a stated one by being this object
+_LARGEST_BINARY: Final = 1e9
 _COUNT_SHARE: Final = 0.02  # biases, norms and positions, which a claim's dimensions leave open
 _TOKENS: Final = ("tokens_step", "tokens")
+WITH_INTERRUPTIONS: Final = (
+    (relations.TRAINING, relations.TRAINING_AND_MORE),
+    (relations.TRAINING_OF_DEVICES, relations.TRAINING_OF_DEVICES_AND_MORE),
+    (relations.STEPS_TIME, relations.STEPS_TIME_AND_MORE),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,7 @@ class Reading:
         says: What is read differently, for a reader; empty for the usual reading.
         cost: How far it is from the usual one.
         assumed: What is taken for granted.
+        instead: Relations that stand in place of usual ones.
     """
 
     statement: Statement
@@ -51,6 +58,7 @@ class Reading:
     says: tuple[str, ...] = ()
     cost: int = 0
     assumed: tuple[str, ...] = field(default=())
+    instead: tuple[tuple[Relation, Relation], ...] = ()
 
 
 def usual_reading(statement: Statement) -> Reading:
@@ -68,7 +76,8 @@ def usual_reading(statement: Statement) -> Reading:
     _add_dimensions(statement, figures)
     _add_collective(statement, figures, assumed)
     read = replace(statement, figures=figures)
-    return Reading(statement=read, relations=_forms(read), assumed=tuple(assumed))
+    instead = WITH_INTERRUPTIONS if "goodput" in figures else ()
+    return Reading(statement=read, relations=_forms(read), assumed=tuple(assumed), instead=instead)
 
 
 def _forms(
@@ -220,20 +229,33 @@ def other_readings(usual: Reading) -> list[Reading]:
 
 def _as_hardware(reading: Reading) -> list[Reading]:
     figures = dict(reading.statement.figures)
-    if "hfu" in figures or "hw_flops_gpu" in figures:
+    pairs = {"flops_gpu": "hw_flops_gpu", "mfu": "hfu"}
+    if reading.statement.words.get("recompute", "none").lower() != "none":
+        pairs["flops_run"] = "hw_flops_run"
+    if "hfu" in figures:
+        del pairs["mfu"]
+    moved = [name for name, other in pairs.items() if name in figures and other not in figures]
+    if not moved and ("flops_total" not in figures or "hfu" in figures or "hw_flops_gpu" in figures):
         return []
-    moved = [name for name in ("flops_gpu", "mfu") if name in figures]
-    if not moved and "flops_total" not in figures:
-        return []
-    for name, other in (("flops_gpu", "hw_flops_gpu"), ("mfu", "hfu")):
-        if name in figures:
-            figures[other] = figures.pop(name)
-    called_mfu = "mfu" in reading.statement.figures and "utilisation" not in reading.statement.words
-    named = [{"flops_gpu": "FLOP/s", "mfu": "MFU"}[name] for name in moved] or ["FLOP/s"]
+    for name in moved:
+        figures[pairs[name]] = figures.pop(name)
+    called_mfu = "mfu" in moved and "utilisation" not in reading.statement.words
+    titles = {"flops_gpu": "FLOP/s", "mfu": "MFU", "flops_run": "FLOPs of the training"}
+    named = [titles[name] for name in moved] or ["FLOP/s"]
     count = "counts" if named == ["MFU"] else "count"
     says = f"{' and '.join(named)} {count} what is computed again (hardware FLOPs, HFU)"
     forms = tuple(relations.AGGREGATE_HARDWARE if one is relations.AGGREGATE else one for one in reading.relations)
     return [_made(reading, figures, says, 2 if called_mfu else 1, forms)]
+
+
+def _interruptions(reading: Reading) -> list[Reading]:
+    """Read a time in all as that of everything that happened meanwhile, not of steps alone."""
+    figures = reading.statement.figures
+    if not {"time_s", "gpu_s"} & figures.keys() or "tokens" not in figures or "goodput" in figures or reading.instead:
+        return []
+    says = "the time in all counts what was no training: interruptions, restarts, evaluation"
+    made = _made(reading, dict(figures), says, 1)
+    return [replace(made, instead=WITH_INTERRUPTIONS)]
 
 
 def _binary_tokens(reading: Reading) -> list[Reading]:
@@ -242,6 +264,8 @@ def _binary_tokens(reading: Reading) -> list[Reading]:
         figure = statement.figures.get(name)
         if figure is None:
             continue
+        if name == "tokens" and figure.value >= _LARGEST_BINARY:
+            continue  # of a whole training nobody counts in powers of 1024
         letter = next((one for one in ("k", "M", "B") if figure.text.rstrip(" tokens").endswith(one)), "")
         rounded = figure.value >= 1e6 and figure.value % 1e6 == 0
         if name in statement.binary or letter or rounded:
@@ -343,7 +367,15 @@ def _other_collectives(reading: Reading) -> list[Reading]:
     return made
 
 
-_READINGS: Final = (_other_collectives, _unstated_degree, _data_parallel, _binary_tokens, _as_hardware, _other_peak)
+_READINGS: Final = (
+    _other_collectives,
+    _unstated_degree,
+    _data_parallel,
+    _interruptions,
+    _binary_tokens,
+    _as_hardware,
+    _other_peak,
+)
 
 
 def _made(
@@ -359,4 +391,5 @@ def _made(
         says=(*reading.says, says),
         cost=reading.cost + cost,
         assumed=reading.assumed,
+        instead=reading.instead,
     )

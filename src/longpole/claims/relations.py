@@ -69,6 +69,13 @@ KEY_VALUE: Final = _relation(
 CACHE: Final = _relation(
     "R10", "kv_cache = kv_token*seq*gbs", "the cache holds every token of every sequence", "counted"
 )
+STEPS_TIME_AND_MORE: Final = _relation(
+    "R8", "time_s = steps*step_s/goodput", "the share of the time that was training is steps times the time of one",
+    "count",
+)  # fmt: skip
+RUN_OF_HARDWARE: Final = _relation(
+    "R8", "hw_flops_run = tokens*hw_flops_token", "hardware FLOPs of a training count what is computed again", _PALM
+)
 BACKWARD: Final = _relation(
     "R4", "flops_token = forward_flops_token", "backward is twice forward, so a token costs 3 times its forward pass",
     _PALM, 3.0,
@@ -79,6 +86,15 @@ FULL_RATE: Final = _relation(
 TRAINING: Final = _relation("R8", "tokens = tok_s*time_s", "tokens are tokens/s times the time", "rate")
 TRAINING_OF_DEVICES: Final = _relation(
     "R8", "tokens = tok_s_gpu*gpu_s", "tokens are tokens/s of a device times the time of all devices", "rate"
+)
+TRAINING_AND_MORE: Final = _relation(
+    "R8", "tokens = tok_s*time_s*goodput", "tokens are tokens/s times the share of the time that was training", "rate"
+)
+TRAINING_OF_DEVICES_AND_MORE: Final = _relation(
+    "R8",
+    "tokens = tok_s_gpu*gpu_s*goodput",
+    "tokens are tokens/s of a device times the share of the device time that was training",
+    "rate",
 )
 DEVICE_TIME: Final = _relation("R8", "gpu_s = gpus*time_s", "device hours are devices times hours", "count")
 STEPS_TIME: Final = _relation("R8", "time_s = steps*step_s", "the time is steps times the time of one", "count")
@@ -151,7 +167,7 @@ USUAL: Final[tuple[Relation, ...]] = (
     MODEL_PARALLEL, OF_NODES, PER_REPLICA, GLOBAL_BATCH, TOKENS_OF_STEP, RATE_OF_SEQUENCES, RATE_OF_STEP,
     RATE_OF_DEVICES, TOKENS_IN_ALL, STEPS_TIME, DEVICE_TIME, TRAINING,
     TRAINING_OF_DEVICES, BACKWARD,
-    OF_STEP, OF_RUN, FULL_RATE, ACHIEVED, HARDWARE, MFU, HFU, COST, TRAFFIC, ALGORITHM_RATE, BUS_RATE,
+    OF_STEP, OF_RUN, RUN_OF_HARDWARE, FULL_RATE, ACHIEVED, HARDWARE, MFU, HFU, COST, TRAFFIC, ALGORITHM_RATE, BUS_RATE,
     WEIGHTS, CACHE, FASTER_STEP, FASTER_RATE, EFFICIENCY,
     SAME_MODEL, DEVICE_TIME_TOKEN, TIME_TOKEN, TENSOR_PARALLEL, LEAST_TIME,
 )  # fmt: skip

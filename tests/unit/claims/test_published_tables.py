@@ -19,8 +19,9 @@ ACCUMULATION_IS_WRONG: Final = {
     "25.11 DGX-H100 GPT OSS 120B main",
     "25.09 DGX-GB200 LLAMA3_70B alt",
 }
-# The row prints PP as "4 (8)", GA as "32 (64)" and EP as 64 without another one in brackets. With PP 8 a stage has 32 of
-# the 256 devices, and Megatron-LM refuses 256 that are no multiple of ETP · EP · PP = 512 (initialize_model_parallel).
+# The row prints PP as "4 (8)", GA as "32 (64)" and EP as 64 without another one in brackets. With PP 8 a stage has 32
+# of the 256 devices, and Megatron-LM refuses devices that are no multiple of ETP · EP · PP = 512
+# (initialize_model_parallel).
 EXPERTS_DO_NOT_FIT: Final = {"25.09 DGX-GB200 DeepSeekV3 (tokendrop) alt"}
 
 
