@@ -106,6 +106,9 @@ class Settings:
             choice).
         scaling_range_max_share: Exposed communication is split into moving and waiting where that is certain to this
             share of the period (our choice: what hides under compute may be either).
+        join_max_bytes: The graphs of several ranks are joined while they take no more than this on disk; beyond, every
+            change is made to one rank's graph at a time (measured: joined and replayed they take 2.7 times as much
+            memory, so up to 6 GB; the answers are the same, candidates and causes need the joined graph).
         slack_max_edges: The slack of objects is sought by bisection on graphs of up to this many edges (our choice:
             some 40 sweeps of 0.15 µs an edge).
         prefetch_workers: How many workers a what-if gives a loader (our choice: the fewest that work side by side).
@@ -257,6 +260,7 @@ class Settings:
     scaling_compute_factor: float = 1.5
     scaling_other_job_factor: float = 5.0
     scaling_range_max_share: float = 0.05
+    join_max_bytes: int = 2 << 30
     slack_max_edges: int = 200_000
     prefetch_workers: int = 2
     prefetch_depth: int = 2

@@ -19,7 +19,6 @@ from longpole.records.findings import CandidateEntry
 from longpole.records.ledger import Unknown
 from longpole.whatif.change import parse_change
 from longpole.whatif.pairs import kind_of, spread_of
-from longpole.whatif.predict import measure_effect
 from longpole.whatif.replay import median_ns
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from longpole.advice.scene import Scene
     from longpole.records.findings import CauseFinding
     from longpole.whatif.change import Change
-    from longpole.whatif.predict import Effect, Ground
+    from longpole.whatif.predict import Effect, Replayable
 
 _EFFORTS: Final = ("low", "medium", "high")
 _HAIR: Final = 20  # our choice: a median saving below a twentieth of the mean one is jitter
@@ -118,13 +117,13 @@ def candidates_of(
     return propose(load_catalogue(), run_view(scene, findings), scene.ground or why_no_ground, paths).entries
 
 
-def propose(rows: Sequence[Row], view: RunView, ground: Ground | Unknown, paths: Sequence[str] = ()) -> Proposal:
+def propose(rows: Sequence[Row], view: RunView, ground: Replayable | Unknown, paths: Sequence[str] = ()) -> Proposal:
     """Find the changes that apply to a run, predict each alone and all together, and rank them.
 
     Args:
         rows: The catalogue.
         view: The run.
-        ground: Its graph and unchanged replay, or why there is none.
+        ground: Its unchanged replay, on which changes can be tried, or why there is none.
         paths: The traces, for commands that can be typed.
     """
     figures = compute_figures(view)
@@ -146,18 +145,18 @@ def propose(rows: Sequence[Row], view: RunView, ground: Ground | Unknown, paths:
     return Proposal([entry for _, _, entry in made], judgements, together, figures)
 
 
-def _gain(judgement: Judgement, fillings: dict[str, str | Unknown], ground: Ground | Unknown) -> Gain:
+def _gain(judgement: Judgement, fillings: dict[str, str | Unknown], ground: Replayable | Unknown) -> Gain:
     """Replay a row's change alone."""
     changes = _changes(judgement, fillings)
     if isinstance(changes, Unknown):
         return Gain([], Unknown(_ONCE) if _only_paid_once(judgement) else changes)
     if isinstance(ground, Unknown):
         return Gain(changes, ground)
-    if ground.replayed.why_refused:
-        return Gain(changes, Unknown(f"the replay is refused: {ground.replayed.why_refused}"))
+    if ground.why_refused:
+        return Gain(changes, Unknown(f"the replay is refused: {ground.why_refused}"))
     if _only_paid_once(judgement):
         return Gain(changes, Unknown(_ONCE))
-    found = _measured(changes, measure_effect(ground, changes), ground)
+    found = _measured(changes, ground.effect(changes), ground)
     if not isinstance(found.period_ns, Unknown):
         return found
     return _of_findings(judgement, changes, ground) or found
@@ -169,25 +168,25 @@ def _only_paid_once(judgement: Judgement) -> bool:
     return bool(judgement.findings) and all(found.once for found in judgement.findings) and not steady
 
 
-def _of_findings(judgement: Judgement, changes: list[Change], ground: Ground) -> Gain | None:
+def _of_findings(judgement: Judgement, changes: list[Change], ground: Replayable) -> Gain | None:
     """Take what a replayed finding costs for what a row saves that removes its cause; None without such a finding."""
     costs = [found for found in _removed(judgement) if found.basis == "replay" and found.cost_ns_per_unit > 0]
     if not costs:
         return None
     found = max(costs, key=lambda found: found.cost_ns_per_unit)
     of_some = found.cost_statistic == "mean"
-    replayed_ns = ground.replayed.replayed_ns
+    replayed_ns = ground.replayed_ns
     base_ns = round(float(replayed_ns.mean())) if of_some else median_ns(replayed_ns)
     saving_ns = min(found.cost_ns_per_unit, base_ns)
     return Gain(changes, base_ns - saving_ns, saving_ns, base_ns, of_some_units=of_some, of_finding=found.id)
 
 
-def _measured(changes: list[Change], effect: Effect, ground: Ground) -> Gain:
+def _measured(changes: list[Change], effect: Effect, ground: Replayable) -> Gain:
     if effect.refused:
         return Gain(changes, Unknown(f"refused: {effect.refused}"))
-    base_ns = median_ns(ground.replayed.replayed_ns)
+    base_ns = median_ns(ground.replayed_ns)
     if abs(effect.saving_ns) * _HAIR < abs(effect.mean_saving_ns):
-        mean_ns = round(float(ground.replayed.replayed_ns.mean()))
+        mean_ns = round(float(ground.replayed_ns.mean()))
         return Gain(changes, mean_ns - effect.mean_saving_ns, effect.mean_saving_ns, mean_ns, of_some_units=True)
     return Gain(changes, base_ns - effect.saving_ns, effect.saving_ns, base_ns)
 
@@ -306,7 +305,7 @@ def _command(paths: Sequence[str], changes: Sequence[str]) -> str:
     return " ".join(words)
 
 
-def _together(rows: Sequence[Row], made: list[tuple[Row, Gain]], ground: Ground | Unknown) -> Together | None:
+def _together(rows: Sequence[Row], made: list[tuple[Row, Gain]], ground: Replayable | Unknown) -> Together | None:
     """Replay the candidates that gain something and do not exclude each other, the most gainful first."""
     excluded = conflicts_of(rows)
     chosen: list[tuple[Row, Gain]] = []
@@ -322,6 +321,6 @@ def _together(rows: Sequence[Row], made: list[tuple[Row, Gain]], ground: Ground 
     if len(chosen) < 2 or isinstance(ground, Unknown):
         return None
     changes = list(dict.fromkeys(change for _, gain in chosen for change in gain.changes))
-    found = _measured(changes, measure_effect(ground, changes), ground)
+    found = _measured(changes, ground.effect(changes), ground)
     saving = found.period_ns if isinstance(found.period_ns, Unknown) else found.saving_ns
     return Together([row.id for row, _ in chosen], changes, sum(gain.saving_ns for _, gain in chosen), saving, left_out)

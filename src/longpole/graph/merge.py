@@ -237,6 +237,7 @@ class Finished:
         begin_ns: When the first unit began on the record.
         recorded_ns: `[U]` int64 ns: when each was complete on the record.
         completion_ns: `[U]` int64 ns: when it is in the replay.
+        rank_completion_ns: `[R, U]` int64 ns: when it is there on each rank.
         first: `[R + 1]` int64: instances of rank r are `first[r]:first[r + 1]` of the next two.
         entry_ns, exit_ns: `[sum of I]` int64 ns: replayed times of entries and exits.
     """
@@ -246,6 +247,7 @@ class Finished:
     begin_ns: int
     recorded_ns: Ints
     completion_ns: Ints
+    rank_completion_ns: Ints
     first: Ints
     entry_ns: Ints
     exit_ns: Ints
@@ -264,7 +266,14 @@ class Finished:
         return measured, replayed
 
 
-def finish(merged: Merged, members: Members, transfer_ns: Ints | None = None, *, wide: bool | None = None) -> Finished:
+def finish(
+    merged: Merged,
+    members: Members,
+    transfer_ns: Ints | None = None,
+    *,
+    wide: bool | None = None,
+    waited_for: bool = True,
+) -> Finished:
     """Join the ranks where their operations meet, and replay the run.
 
     Args:
@@ -272,31 +281,34 @@ def finish(merged: Merged, members: Members, transfer_ns: Ints | None = None, *,
         members: What they meet in, of `members_of`.
         transfer_ns: `[K]` int64 ns: other lengths of transfers, ordered like `members`; None for the recorded ones.
         wide: Sweep in waves of NumPy, or point by point; None to choose by the number of ranks.
+        waited_for: Operations wait for their members; else all begin with the replay (the control law, DESIGN 3.7).
 
     Raises:
         InvariantError: The edges form a circle.
     """
     if transfer_ns is None:
         transfer_ns = transfers_ns(merged, members)
-    joined = _join(merged, members, transfer_ns)
+    joined = _join(merged, members, transfer_ns, waited_for=waited_for)
     if wide is None:
         wide = len(merged.parts) >= WIDE_RANKS
     time_ns = _by_waves(joined) if wide else _one_by_one(joined, merged)
     base = joined.base
     units = _common_units(merged)
-    recorded_ns, completion_ns = np.full((2, len(units)), NEVER_NS, np.int64)
-    for part, low in zip(merged.parts, base.tolist(), strict=False):
+    recorded_ns = np.full(len(units), NEVER_NS, np.int64)
+    by_rank_ns = np.empty((len(merged.parts), len(units)), np.int64)
+    for place, (part, low) in enumerate(zip(merged.parts, base.tolist(), strict=False)):
         at = dict(zip(part.units, part.completion.tolist(), strict=True))
         mine = np.array([at[name] for name in units], np.int64)
         np.maximum(recorded_ns, part.time_ns[mine], out=recorded_ns)
-        np.maximum(completion_ns, time_ns[low + mine], out=completion_ns)
+        by_rank_ns[place] = time_ns[low + mine]
     sizes = [len(part.entry) for part in merged.parts]
     return Finished(
         ranks=tuple(part.rank for part in merged.parts),
         units=units,
         begin_ns=min(part.begin_ns for part in merged.parts),
         recorded_ns=recorded_ns,
-        completion_ns=np.maximum.accumulate(completion_ns) if len(units) else completion_ns,
+        completion_ns=np.maximum.accumulate(by_rank_ns.max(axis=0)) if len(units) else recorded_ns,
+        rank_completion_ns=by_rank_ns,
         first=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
         entry_ns=np.concatenate([time_ns[low + p.entry] for p, low in zip(merged.parts, base.tolist(), strict=False)]),
         exit_ns=np.concatenate([time_ns[low + p.exit] for p, low in zip(merged.parts, base.tolist(), strict=False)]),
@@ -322,7 +334,7 @@ class _Joined(NamedTuple):
     floor_ns: Ints
 
 
-def _join(merged: Merged, members: Members, transfer_ns: Ints) -> _Joined:
+def _join(merged: Merged, members: Members, transfer_ns: Ints, *, waited_for: bool) -> _Joined:
     """Join the ranks: entry -> arrival with length 0, arrival -> exit with the transfer's.
 
     Each rank's edges are put in their place one rank at a time, so that nothing of the size of the run is sorted but
@@ -330,24 +342,27 @@ def _join(merged: Merged, members: Members, transfer_ns: Ints) -> _Joined:
     """
     parts = merged.parts
     base = np.concatenate([[0], np.cumsum([len(part.time_ns) for part in parts])]).astype(np.int64)
-    n_edges = sum(len(part.src) for part in parts) + 2 * len(members.member)
+    n_edges = sum(len(part.src) for part in parts) + (1 + waited_for) * len(members.member)
     n_points = int(base[-1]) + members.n_operations
     first = np.zeros(n_points + 1, np.int64)
     dst, length_ns = np.empty(n_edges, np.int32), np.empty(n_edges, np.int64)
     floor_ns = np.full(n_points, NEVER_NS, np.int64)
     earliest_ns = min(part.earliest_ns for part in parts)
+    if not waited_for:
+        floor_ns[int(base[-1]) :] = earliest_ns
     exits = np.empty(len(members.member), np.int32)
     done = 0
     for part, low in zip(parts, base.tolist(), strict=False):
         begin, end = members.first.get(part.rank, (0, 0))
         instance = members.instance[begin:end]
         exits[begin:end] = part.exit[instance] + low
-        src = np.concatenate([part.src, part.entry[instance]])
+        arriving = instance if waited_for else instance[:0]
+        src = np.concatenate([part.src, part.entry[arriving]])
         by = np.argsort(src, kind="stable")
-        to = np.concatenate([part.dst + low, members.operation[begin:end] + base[-1]])
+        to = np.concatenate([part.dst + low, members.operation[begin : begin + len(arriving)] + base[-1]])
         last = done + len(src)
         dst[done:last] = to[by]
-        length_ns[done:last] = np.concatenate([part.length_ns, np.zeros(end - begin, np.int64)])[by]
+        length_ns[done:last] = np.concatenate([part.length_ns, np.zeros(len(arriving), np.int64)])[by]
         first[low + 1 : low + len(part.time_ns) + 1] = done + np.cumsum(np.bincount(src, minlength=len(part.time_ns)))
         floor_ns[low + part.source] = np.where(part.floor_ns == WITH_REPLAY_NS, earliest_ns, part.floor_ns)
         done = last

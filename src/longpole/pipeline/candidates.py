@@ -60,7 +60,7 @@ def find_candidates(
     check_id(rows, explain)
     run = replay_run(paths, options, progress)
     findings, proposal = propose_for(run, rows, paths, options.rules)
-    replayed = run.replayed if isinstance(run.replayed, Replayed) else None
+    replayed = run.replayed if isinstance(run.replayed, Replayed) else run.parts
     together = proposal.together
     return Candidates(
         schema=SCHEMA,
@@ -99,7 +99,7 @@ def propose_for(
     """
     scene = scene_of(run, rules)
     findings = diagnose(scene).findings
-    return findings, propose(rows, run_view(scene, findings), scene.ground or _none_yet(run), paths)
+    return findings, propose(rows, run_view(scene, findings), scene.ground or run.parts or _none_yet(run), paths)
 
 
 def check_id(rows: Sequence[Row], asked: str | None) -> None:

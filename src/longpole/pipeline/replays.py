@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+import weakref
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,10 @@ from longpole.advice.scene import Scene, Tables
 from longpole.digest.across import bring_together
 from longpole.digest.jobs import choose_run
 from longpole.digest.steady import find_steady
-from longpole.digest.transfer_costs import transfer_costs
-from longpole.errors import InputError
+from longpole.digest.transfer_costs import TransferCosts, transfer_costs
 from longpole.graph.run_graph import Meeting, join_ranks
-from longpole.graph.store import read_graph
 from longpole.pipeline.collective_record import with_models
+from longpole.pipeline.parts import CannotFollowError, loader_of, read_rank, replay_large, too_large
 from longpole.pipeline.reading import choose_ranks, graph_folder, read_digests
 from longpole.records.critical_path import ANSWER_VERSION, PathAnswer
 from longpole.records.ledger import Unknown
@@ -27,21 +27,23 @@ from longpole.report.cross_rank import cross_rank
 from longpole.settings import read_settings
 from longpole.vocabulary.matcher import Vocabulary
 from longpole.whatif.answer import path_answer
+from longpole.whatif.in_parts import Source
+from longpole.whatif.parts_replay import PartsReplay, answer_parts
 from longpole.whatif.predict import Ground
 from longpole.whatif.replay import replay
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from longpole.digest.across import Across
     from longpole.digest.jobs import Run
     from longpole.digest.rank_digest import RankDigest
     from longpole.digest.steady import Steady
-    from longpole.graph.rank_graph import RankGraph
     from longpole.graph.run_graph import RunGraph
     from longpole.pipeline.reading import ReportOptions
     from longpole.records.findings import CandidateEntry, CauseFinding
+    from longpole.records.instances import Instances
     from longpole.settings import Settings
     from longpole.timeline.integrity import Finding
     from longpole.whatif.replay import Replayed
@@ -59,6 +61,7 @@ class RunReplay:
         graph: Its graph, or why there is none.
         replayed: The unchanged replay, or why there is none.
         settings: Thresholds.
+        parts: The unchanged replay of a run whose graphs are too large to be joined; None where they are not.
     """
 
     run: Run
@@ -68,6 +71,7 @@ class RunReplay:
     graph: RunGraph | Unknown
     replayed: Replayed | Unknown
     settings: Settings
+    parts: PartsReplay | None = None
 
 
 def replay_run(
@@ -90,16 +94,45 @@ def replay_run(
         digests, refused = read_digests(paths, options, settings, progress, folder, graphs_needed=True)
         run = choose_run(choose_ranks(digests, options), options.job, settings)
         run, findings = with_models(run, options)
-        return _replay_digests(run, [*refused, *findings], folder, settings)
+        replayed = _replay_digests(run, [*refused, *findings], folder, settings)
+        if replayed.parts is not None:
+            weakref.finalize(replayed.parts, held.pop_all().close)  # changes are made to the graphs on disk
+        return replayed
 
 
 def _replay_digests(run: Run, refused: list[Finding], folder: Path, settings: Settings) -> RunReplay:
     """Bring the ranks together, join their graphs, and replay the run unchanged."""
     across = bring_together(run.digests, settings, run.recorded)
     steady = find_steady(run.digests, settings, across.clocks if across is not None else None)
+    large = too_large(run.digests, folder, settings)
+    if large is not None:
+        found = _replay_large(run, across, steady, folder, settings)
+        if isinstance(found, Unknown):
+            return RunReplay(run, refused, steady, across, found, found, settings)
+        return RunReplay(run, refused, steady, across, large, large, settings, found)
     graph = join_run(run.digests, steady, across, folder)
     replayed = graph if isinstance(graph, Unknown) else replay(graph, list(steady.periods), settings)
     return RunReplay(run, refused, steady, across, graph, replayed, settings)
+
+
+def _replay_large(
+    run: Run, across: Across | None, steady: Steady, folder: Path, settings: Settings
+) -> PartsReplay | Unknown:
+    """Replay a run rank by rank, whose graphs are too large to be joined."""
+    why = _not_followed(run.digests, steady)
+    if why is not None:
+        return why
+    instances, cost = _priced(run, across, settings)
+    source = Source(
+        ranks=tuple(sorted(digest.rank for digest in run.digests)),
+        load=loader_of(run.digests, folder),
+        clocks=_clocks(run.digests, steady),
+        meeting=_meeting(across),
+        instances=instances,
+        cost=cost,
+        settings=settings,
+    )
+    return replay_large(source, list(steady.periods))
 
 
 def answer_run(run: Run, folder: Path, settings: Settings, unit: str | None, rules: Path | None = None) -> PathAnswer:
@@ -114,7 +147,9 @@ def answer_run(run: Run, folder: Path, settings: Settings, unit: str | None, rul
     """
     replayed = _replay_digests(run, [], folder, settings)
     scene = scene_of(replayed, rules)
-    if scene.ground is None:
+    if replayed.parts is not None:
+        answer = answer_parts(replayed.parts, unit)
+    elif scene.ground is None:
         why = replayed.graph if isinstance(replayed.graph, Unknown) else replayed.replayed
         answer = PathAnswer(ANSWER_VERSION, why_not=why if isinstance(why, Unknown) else None)
     else:
@@ -125,8 +160,13 @@ def answer_run(run: Run, folder: Path, settings: Settings, unit: str | None, rul
         findings=found.findings,
         long_pole=found.long_pole,
         why_no_pole=found.why_none,
-        candidates=_candidates(scene, found.findings, answer.why_not),
+        candidates=None if replayed.parts else _candidates(scene, found.findings, _no_ground(replayed)),
     )
+
+
+def _no_ground(run: RunReplay) -> Unknown | None:
+    """Return why there is no joined graph with a replay, None where there is."""
+    return next((part for part in (run.graph, run.replayed) if isinstance(part, Unknown)), None)
 
 
 def _candidates(scene: Scene, findings: list[CauseFinding], why_not: Unknown | None) -> list[CandidateEntry] | None:
@@ -163,9 +203,14 @@ def ground_of(run: Run, across: Across | None, graph: RunGraph, replayed: Replay
         replayed: The unchanged replay.
         settings: Thresholds.
     """
-    instances = across.instances if across is not None else {d.rank: d.instances for d in run.digests}
-    cost = transfer_costs(across, {d.rank: d.rows[0].device_name for d in run.digests}, settings)
+    instances, cost = _priced(run, across, settings)
     return Ground(graph, replayed, instances, cost, settings)
+
+
+def _priced(run: Run, across: Across | None, settings: Settings) -> tuple[Mapping[int, Instances], TransferCosts]:
+    """Return the ranks' collectives, and what those of other sizes would take."""
+    instances = across.instances if across is not None else {d.rank: d.instances for d in run.digests}
+    return instances, transfer_costs(across, {d.rank: d.rows[0].device_name for d in run.digests}, settings)
 
 
 def join_run(digests: list[RankDigest], steady: Steady, across: Across | None, folder: Path) -> RunGraph | Unknown:
@@ -177,6 +222,18 @@ def join_run(digests: list[RankDigest], steady: Steady, across: Across | None, f
         across: Their collectives.
         folder: Where the graphs are.
     """
+    why = _not_followed(digests, steady)
+    if why is not None:
+        return why
+    try:
+        graphs = [read_rank(digest, folder) for digest in digests]
+    except CannotFollowError as error:
+        return error.why
+    return join_ranks(graphs, _clocks(digests, steady), _meeting(across))
+
+
+def _not_followed(digests: list[RankDigest], steady: Steady) -> Unknown | None:
+    """Return why nothing can be followed through a run, whatever its graphs are; None where it can."""
     if not steady.aligned:
         return Unknown(
             "the ranks' clocks have no common base, so nothing can be followed from one rank to another",
@@ -185,25 +242,15 @@ def join_run(digests: list[RankDigest], steady: Steady, across: Across | None, f
     withheld = [digest for digest in digests if digest.withheld]
     if withheld:
         return Unknown(f"rank {withheld[0].rank}: {withheld[0].withheld}", ["a complete record of the devices"])
-    graphs: list[RankGraph] = []
-    for digest in digests:
-        try:
-            graphs.append(replace(read_graph(folder / digest.graph), rank=digest.rank))
-        except InputError as error:
-            with suppress(OSError):
-                (folder / digest.graph).unlink(missing_ok=True)  # so that the trace is read again the next time
-            return Unknown(f"the stored graph of rank {digest.rank} cannot be used: {error}; ask again", [])
-    late = [graph for graph in graphs if graph.late_spans]
-    if late:
-        return Unknown(
-            f"rank {late[0].rank}: {late[0].late_spans} device spans end after the second unit that follows theirs, so"
-            " units cannot be told apart on the device",
-            ["a synchronisation in each unit"],
-        )
+    return None
+
+
+def _clocks(digests: list[RankDigest], steady: Steady) -> dict[int, tuple[int, float, int]]:
+    """Return rank -> (offset, drift, reference), as in `join_ranks`."""
     clocks = {rank: (clock.offset_ns, clock.drift, clock.reference_ns) for rank, clock in steady.clocks.items()}
     for digest in digests:
         clocks.setdefault(digest.rank, (steady.offset_ns[digest.rank], 0.0, 0))
-    return join_ranks(graphs, clocks, _meeting(across))
+    return clocks
 
 
 def _meeting(across: Across | None) -> Meeting:

@@ -14,8 +14,9 @@ from longpole.report.build import run_summary
 from longpole.report.collectives import written_model
 from longpole.report.whatif import SCHEMA, ChangeEntry, NextLongPole, PricedBy, Refused, WhatIf, WhatIfError
 from longpole.whatif.pairs import kind_of, spread_of
+from longpole.whatif.parts_replay import predict_parts
 from longpole.whatif.predict import predict
-from longpole.whatif.replay import Replayed, median_ns
+from longpole.whatif.replay import median_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
     from longpole.pipeline.reading import ReportOptions
     from longpole.pipeline.replays import RunReplay
     from longpole.whatif.change import Change
-    from longpole.whatif.draft import Draft
-    from longpole.whatif.predict import Ground, Prediction
+    from longpole.whatif.draft import Draft, TransferCost
+    from longpole.whatif.parts_replay import PartsReplay
+    from longpole.whatif.predict import Prediction
+    from longpole.whatif.replay import Replayed
 
 
 def what_if(
@@ -69,30 +72,33 @@ def what_if_of(
         "unit_kind": unit_kind(replayed),
         "what_if_error": _what_if_error(replayed, changes),
     }
+    if replayed.parts is not None:
+        found = predict_parts(replayed.parts, changes)
+        return _answered(common, changes, replayed, replayed.parts, (found, replayed.parts.source.cost))
     if isinstance(replayed.replayed, Unknown):
         return _unanswered(common, changes, replayed.replayed)
-    return _answered(common, changes, replayed, replayed.replayed)
+    graph: RunGraph = replayed.graph  # type: ignore[assignment]  # there is a replay, so there is a graph
+    ground = ground_of(replayed.run, replayed.across, graph, replayed.replayed, replayed.settings)
+    return _answered(common, changes, replayed, replayed.replayed, (predict(ground, changes), ground.cost))
 
 
 def _answered(
     common: dict[str, Any],
     changes: Sequence[Change | Callable[[Draft], None]],
     run: RunReplay,
-    replayed: Replayed,
+    replayed: Replayed | PartsReplay,
+    predicted: tuple[Prediction, TransferCost],
 ) -> WhatIf:
-    graph: RunGraph = run.graph  # type: ignore[assignment]  # there is a replay, so there is a graph
-    ground = ground_of(run.run, run.across, graph, replayed, run.settings)
-    found = predict(ground, changes)
+    found, cost = predicted
     refused = Refused(found.refused) if found.refused else None
     measured_ns, replayed_ns = median_ns(replayed.measured_ns), median_ns(replayed.replayed_ns)
     withheld = Unknown(f"refused: {found.refused}", []) if refused else None
+    rows: Sequence[int | Unknown] = found.rows or [Unknown(found.refused, [])] * len(changes)
     objects = found.before_ns.keys() | found.after_ns.keys()
     saving = {name: found.before_ns.get(name, 0) - found.after_ns.get(name, 0) for name in sorted(objects)}
     return WhatIf(
         **common,
-        changes=[
-            ChangeEntry(_text(change), _says(change), rows) for change, rows in zip(changes, found.rows, strict=True)
-        ],
+        changes=[ChangeEntry(_text(change), _says(change), n) for change, n in zip(changes, rows, strict=True)],
         measured_period_ns=measured_ns,
         replayed_period_ns=replayed_ns,
         predicted_period_ns=withheld or found.predicted_ns,
@@ -104,12 +110,12 @@ def _answered(
         replay=_with_overlap(replayed.judgement, found),
         refused=refused,
         next_long_pole=withheld or _next(found, run),
-        priced_by=_priced_by(ground, run),
+        priced_by=_priced_by(cost, run),
     )
 
 
-def _priced_by(ground: Ground, run: RunReplay) -> list[PricedBy]:
-    used = ground.cost.used() if isinstance(ground.cost, TransferCosts) else []
+def _priced_by(cost: TransferCost, run: RunReplay) -> list[PricedBy]:
+    used = cost.used() if isinstance(cost, TransferCosts) else []
     doubt = next((finding.message for finding in run.refused if finding.code == DIFFERS), "")
     return [
         PricedBy(kind, n, written_model(model), doubt if model.source == "record" else "") for kind, n, model in used

@@ -49,6 +49,8 @@ class Draft:
         alterations: Time on threads that changes shortened, for what the changed path is made of.
         worker_object: What added waits for workers and writers are charged to.
         refusals: Why a change cannot be answered.
+        idle: Of the refusals, those that hold only where a change altered no row at all.
+        unsplit: For each change of selected rows: how many collectives could not be split, of how many selected.
         rows: Rows altered by the change under way.
     """
 
@@ -67,6 +69,8 @@ class Draft:
     alterations: list[Alteration] = field(default_factory=list)
     worker_object: str = "input"
     refusals: list[str] = field(default_factory=list)
+    idle: list[str] = field(default_factory=list)
+    unsplit: list[tuple[int, int]] = field(default_factory=list)
     rows: int = 0
 
     @classmethod
@@ -92,6 +96,23 @@ class Draft:
         """Let edges hold no longer."""
         self.dropped[edges] = True
         self.touched[edges] = True
+
+    def refuse_idle(self, why: str) -> None:
+        """Refuse the change under way if it altered nothing."""
+        if self.rows == 0:
+            self.refusals.append(why)
+            self.idle.append(why)
+
+    def refuse_unsplit(self, unsplit: int, total: int) -> None:
+        """Refuse to alter collectives whose waiting and moving cannot be told apart.
+
+        Args:
+            unsplit: How many selected ones could not be split.
+            total: How many were selected.
+        """
+        self.unsplit.append((unsplit, total))
+        if unsplit:
+            self.refusals.append(unsplit_text(unsplit, total))
 
     def shorten(self, place: int, threads: list[OnThread], parts: Sections, factor: float) -> None:
         """Leave a share of selected time on threads.
@@ -159,6 +180,12 @@ class Draft:
         """Return the ranks' graphs with their places."""
         return list(enumerate(self.graph.ranks))
 
+    def reaches_completion(self) -> bool:
+        """Tell whether any altered edge leads to the end of a unit."""
+        if not self.touched.any():
+            return False
+        return bool(self.graph.leads_to_completion[self.graph.edges.dst[self.touched]].any())
+
     def finish(self) -> Changed:
         """Return the changed graph, ready to be swept.
 
@@ -182,6 +209,11 @@ class Draft:
         by = sort_edges(order, edges.src)
         floors = np.concatenate([graph.floor_ns, np.array(self.added_floor_ns, np.int64)])
         return Changed(edges.take(by), origin[by], _floors(graph, edges.dst, floors))
+
+
+def unsplit_text(unsplit: int, total: int) -> str:
+    """Return why collectives that could not be split are not altered."""
+    return f"{unsplit} of {total} collectives could not be split into waiting and moving; only the latter can change"
 
 
 def _floors(graph: RunGraph, dst: NDArray[np.int32], floor_ns: Ints) -> Ints:

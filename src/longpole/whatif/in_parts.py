@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from longpole.graph.merge import finish, members_of, merge, of, transfers_ns
 from longpole.graph.run_graph import Meeting, join_ranks
 from longpole.whatif.apply import apply
 from longpole.whatif.change import Equalise, Fuse, Split
-from longpole.whatif.draft import Draft
+from longpole.whatif.draft import Draft, unsplit_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -95,13 +95,19 @@ class PartsPrediction:
 
     Attributes:
         finished: The replay.
+        transfer_ns: `[K]` int64 ns: how long each member moves bytes in it.
         rows: Rows that each change altered, over all ranks.
         refusals: Why the changes cannot be answered; empty where they can.
+        overlapping_ns: Of the altered device time, what runs beside other spans.
+        altered_ns: Altered device time.
     """
 
     finished: Finished
+    transfer_ns: Ints
     rows: list[int]
     refusals: list[str]
+    overlapping_ns: int
+    altered_ns: int
 
 
 def replay_in_parts(source: Source) -> Recorded:
@@ -121,8 +127,8 @@ def predict_in_parts(
 ) -> PartsPrediction:
     """Make changes rank by rank, and replay the run.
 
-    Ranks that no change touches keep their contracted graph. A refusal of a rank counts unless that rank altered
-    nothing while others did, and holds no operation that could not be split.
+    Ranks that no change touches keep their contracted graph. That a change altered nothing on a rank is no refusal
+    where it did on another one.
 
     Args:
         source: The run.
@@ -137,24 +143,63 @@ def predict_in_parts(
         raise InvariantError(msg)
     transfer_ns = recorded.transfer_ns.copy()
     parts, rows = [], np.zeros(len(changes), np.int64)
-    refusals: list[tuple[bool, list[str]]] = []
+    owns: list[_Own] = []
     for rank, kept in zip(recorded.finished.ranks, recorded.merged.parts, strict=True):
         begin, end = recorded.members.first.get(rank, (0, 0))
         own = _change_rank(source, recorded.members, rank, transfer_ns[begin:end], changes)
         rows += own.rows
-        refusals.append((own.firm, own.refusals))
+        owns.append(own)
         transfer_ns[begin:end] = own.transfer_ns
         changed = (
             _begin(source, recorded.members, rank, own.contracted) if own.contracted else type(recorded.merged)((kept,))
         )
         parts.append(changed)
     finished = finish(reduce(merge, parts), recorded.members, transfer_ns)
-    heard = [text for firm, texts in refusals if firm or not rows.any() for text in texts]
-    return PartsPrediction(finished, rows.tolist(), list(dict.fromkeys(heard)))
+    return PartsPrediction(
+        finished=finished,
+        transfer_ns=transfer_ns,
+        rows=rows.tolist(),
+        refusals=_heard([own.refusals for own in owns], rows),
+        overlapping_ns=sum(own.overlapping_ns for own in owns),
+        altered_ns=sum(own.altered_ns for own in owns),
+    )
 
 
 def _begin(source: Source, members: Members, rank: int, contracted: Contracted) -> Merged:
     return of(contracted, source.clocks[rank], members.met(rank, len(contracted.entry)))
+
+
+class _Refusals(NamedTuple):
+    """What one change says on one rank: in any case, only if it altered nothing on all ranks, and in counts."""
+
+    firm: list[str]
+    idle: list[str]
+    unsplit: int
+    total: int
+
+
+def _refusals(draft: Draft, change: Change | Callable[[Draft], None]) -> tuple[int, _Refusals]:
+    """Make one change; return the rows that it altered, and what it says."""
+    said, idle, counts = len(draft.refusals), len(draft.idle), len(draft.unsplit)
+    rows = apply(draft, change)
+    none = draft.idle[idle:]
+    unsplit, total = (sum(pair[side] for pair in draft.unsplit[counts:]) for side in (0, 1))
+    own = unsplit_text(unsplit, total)
+    firm = [text for text in draft.refusals[said:] if text not in none and text != own]
+    return rows, _Refusals(firm, none, unsplit, total)
+
+
+def _heard(by_rank: list[list[_Refusals]], rows: Ints) -> list[str]:
+    """Return what all ranks together say against the changes, in the changes' order."""
+    heard: list[str] = []
+    for number, said in enumerate(zip(*by_rank, strict=True)):
+        heard += [text for one in said for text in one.firm]
+        unsplit, total = sum(one.unsplit for one in said), sum(one.total for one in said)
+        if unsplit:
+            heard.append(unsplit_text(unsplit, total))
+        if rows[number] == 0:
+            heard += [text for one in said for text in one.idle]
+    return list(dict.fromkeys(heard))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +209,9 @@ class _Own:
     contracted: Contracted | None
     transfer_ns: Ints
     rows: list[int]
-    refusals: list[str]
-    firm: bool
+    refusals: list[_Refusals]
+    overlapping_ns: int
+    altered_ns: int
 
 
 def _change_rank(
@@ -180,7 +226,7 @@ def _change_rank(
     of_instance[instance] = transfer_ns
     run = alone(graph, _OWN_CLOCK, met, of_instance)
     draft = Draft.of(run, source.instances, source.cost, source.settings)
-    rows = [apply(draft, change) for change in changes]
+    made = [_refusals(draft, change) for change in changes]
     tied = np.isin(run.edges.kind, (EdgeKind.ARRIVAL, EdgeKind.TRANSFER)) & draft.dropped
     if tied.any() or (draft.touched & (run.edges.kind == EdgeKind.ARRIVAL)).any():
         msg = "a change of one rank alters how it meets the others"
@@ -194,7 +240,47 @@ def _change_rank(
         edges = _within(run, changed, len(graph.time_ns))
         added = Added(np.array(draft.added_time_ns, np.int64), np.array(draft.added_floor_ns, np.int64))
         contracted = contract(graph, edges, added)
-    return _Own(contracted, of_instance[instance], rows, draft.refusals, any(rows) or not met.all())
+    return _Own(
+        contracted=contracted,
+        transfer_ns=of_instance[instance],
+        rows=[rows for rows, _ in made],
+        refusals=[said for _, said in made],
+        overlapping_ns=draft.overlapping_ns,
+        altered_ns=draft.altered_ns,
+    )
+
+
+def reaches_in_parts(source: Source, recorded: Recorded, changes: Sequence[Change | Callable[[Draft], None]]) -> bool:
+    """Tell whether any row that changes alter leads to the end of a unit, on its own rank.
+
+    Args:
+        source: The run.
+        recorded: Of `replay_in_parts`.
+        changes: Made in order.
+    """
+    for rank in source.ranks:
+        graph = source.load(rank)
+        met = recorded.members.met(rank, len(graph.entry))
+        run = alone(graph, source.clocks[rank], met, np.zeros(len(met), np.int64))
+        if changed_rank(source, run, changes)[0].reaches_completion():
+            return True
+    return False
+
+
+def changed_rank(
+    source: Source, run: RunGraph, changes: Sequence[Change | Callable[[Draft], None]]
+) -> tuple[Draft, Changed]:
+    """Make changes to a rank on its own.
+
+    Args:
+        source: The run.
+        run: Of `alone`.
+        changes: Made in order.
+    """
+    draft = Draft.of(run, source.instances, source.cost, source.settings)
+    for change in changes:
+        apply(draft, change)
+    return draft, draft.finish()
 
 
 def alone(graph: RankGraph, clock: tuple[int, float, int], met: NDArray[np.bool_], transfer_ns: Ints) -> RunGraph:

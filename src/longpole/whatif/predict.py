@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -84,6 +84,35 @@ class Ground:
     cost: TransferCost
     settings: Settings
 
+    @property
+    def why_refused(self) -> str:
+        """Return why the unchanged replay is refused, empty where it is not."""
+        return self.replayed.why_refused
+
+    @property
+    def replayed_ns(self) -> Ints:
+        """Return the unchanged replay's periods: `[N]` int64 ns."""
+        return self.replayed.replayed_ns
+
+    def effect(self, changes: Sequence[Change | Callable[[Draft], None]]) -> Effect:
+        """Make changes, replay, and return what becomes of the periods."""
+        return measure_effect(self, changes)
+
+
+class Replayable(Protocol):
+    """A run that changes can be tried on: joined (`Ground`) or rank by rank (`PartsReplay`)."""
+
+    @property
+    def why_refused(self) -> str:
+        """Why the unchanged replay is refused, empty where it is not."""
+
+    @property
+    def replayed_ns(self) -> Ints:
+        """The unchanged replay's periods: `[N]` int64 ns."""
+
+    def effect(self, changes: Sequence[Change | Callable[[Draft], None]]) -> Effect:
+        """Make changes, replay, and return what becomes of the periods."""
+
 
 @dataclass(frozen=True, slots=True)
 class Effect:
@@ -113,12 +142,23 @@ def measure_effect(ground: Ground, changes: Sequence[Change | Callable[[Draft], 
     rows = [apply(draft, change) for change in changes]
     time_ns = _keep_beginning(ground, draft.finish()).replay()
     periods_ns = ground.replayed.window.periods_ns(ground.graph, time_ns)
-    replayed_ns = ground.replayed.replayed_ns
+    refused = why_unreached(ground.replayed.why_refused, draft.refusals, rows)
+    return effect_of(ground.replayed.replayed_ns, periods_ns, refused)
+
+
+def effect_of(replayed_ns: Ints, periods_ns: Ints, refused: str) -> Effect:
+    """Compare periods with the unchanged replay's.
+
+    Args:
+        replayed_ns: `[N]` int64 ns: the unchanged replay's.
+        periods_ns: `[N]` int64 ns: those with the changes.
+        refused: Why nothing can be said of the changes, empty where something can.
+    """
     return Effect(
         periods_ns=periods_ns,
         saving_ns=median_ns(replayed_ns) - median_ns(periods_ns),
         mean_saving_ns=round(float(replayed_ns.mean() - periods_ns.mean())),
-        refused=_why_unreached(ground, draft, rows),
+        refused=refused,
     )
 
 
@@ -135,21 +175,60 @@ def predict(ground: Ground, changes: Sequence[Change | Callable[[Draft], None]])
     time_ns = changed.replay()
     window, graph = ground.replayed.window, ground.graph
     periods_ns = window.periods_ns(graph, time_ns)
-    path = _changed_path(ground, draft, changed, time_ns)
-    pole, ranks, share = _next_pole(graph, path)
-    n = len(periods_ns)
+    refused = why_unreached(ground.replayed.why_refused, draft.refusals, rows) or why_too_small(
+        ground.replayed.replayed_ns, periods_ns, ground.replayed.error_ns, draft.reaches_completion
+    )
+    return told(
+        Outcome(ground.replayed.replayed_ns, periods_ns, rows, refused),
+        ground.replayed.path,
+        _changed_path(ground, draft, changed, time_ns),
+        [rank.rank for rank in graph.ranks],
+        draft.overlapping_ns / draft.altered_ns if draft.altered_ns else None,
+    )
+
+
+class Outcome(NamedTuple):
+    """What came of changes.
+
+    Attributes:
+        replayed_ns: `[N]` int64 ns: the unchanged replay's periods.
+        periods_ns: `[N]` int64 ns: the periods with the changes.
+        rows: Rows that each change altered.
+        refused: Why the prediction is withheld, empty where it is not.
+    """
+
+    replayed_ns: Ints
+    periods_ns: Ints
+    rows: list[int]
+    refused: str
+
+
+def told(
+    outcome: Outcome, before: Composition, after: Composition, ranks: Sequence[int], overlapping_share: float | None
+) -> Prediction:
+    """Put a prediction together.
+
+    Args:
+        outcome: What came of the changes.
+        before: What the unchanged replay's path is made of.
+        after: What the changed one's is made of.
+        ranks: Numbers of the ranks, by their places in both.
+        overlapping_share: Share of the altered device time that runs beside other spans, None where none was altered.
+    """
+    pole, pole_ranks, share = _next_pole(ranks, after)
+    n = len(outcome.periods_ns)
     return Prediction(
-        predicted_ns=median_ns(periods_ns),
-        predicted_mean_ns=round(float(periods_ns.mean())),
-        replayed_mean_ns=round(float(ground.replayed.replayed_ns.mean())),
-        rows=rows,
-        before_ns=_means(ground.replayed.path, n),
-        after_ns=_means(path, n),
-        overlapping_share=draft.overlapping_ns / draft.altered_ns if draft.altered_ns else None,
+        predicted_ns=median_ns(outcome.periods_ns),
+        predicted_mean_ns=round(float(outcome.periods_ns.mean())),
+        replayed_mean_ns=round(float(outcome.replayed_ns.mean())),
+        rows=outcome.rows,
+        before_ns=_means(before, n),
+        after_ns=_means(after, n),
+        overlapping_share=overlapping_share,
         pole=pole,
-        pole_ranks=ranks,
+        pole_ranks=pole_ranks,
         pole_share=share,
-        refused=_why_refused(ground, draft, rows, periods_ns),
+        refused=outcome.refused,
     )
 
 
@@ -170,7 +249,18 @@ def _changed_path(ground: Ground, draft: Draft, changed: Changed, time_ns: Ints)
         dropped = draft.dropped if draft.dropped.any() else None
         steps = walk_back(graph.n_points, edges, time_ns, ends, graph.incoming, dropped)
         return compose(graph, steps, draft.alterations)
-    steps = walk_back(len(changed.floor_ns), changed.edges, time_ns, ends)
+    return compose_changed(draft, changed, walk_back(len(changed.floor_ns), changed.edges, time_ns, ends))
+
+
+def compose_changed(draft: Draft, changed: Changed, steps: Steps) -> Composition:
+    """Say what steps over a changed graph's own edges are made of, added ones included.
+
+    Args:
+        draft: The changes.
+        changed: What they made of the graph.
+        steps: Steps over its edges.
+    """
+    graph = draft.graph
     at = np.maximum(steps.edge, 0)
     origin = np.where(steps.edge >= 0, changed.origin[at], -1) if len(changed.origin) else steps.edge
     path = compose(graph, Steps(steps.unit, origin, steps.start_ns, steps.end_ns), draft.alterations)
@@ -196,7 +286,7 @@ def _means(path: Composition, n_units: int) -> dict[str, int]:
     return {name: round(float(sums[code])) for name, code in OBJECT_CODE.items() if sums[code] >= 1}
 
 
-def _next_pole(graph: RunGraph, path: Composition) -> tuple[str, list[int], float]:
+def _next_pole(numbers: Sequence[int], path: Composition) -> tuple[str, list[int], float]:
     """Return the object that most of the waiting on the changed path is for, its ranks, and its share of the path."""
     sums = path.by_object_ns()
     total = max(float(sums.sum()), 1.0)
@@ -205,8 +295,8 @@ def _next_pole(graph: RunGraph, path: Composition) -> tuple[str, list[int], floa
     if waits[pole] < _SMALL * total:
         pole = "compute"
     mine = path.object == OBJECT_CODE[pole]
-    by_rank = np.bincount(path.rank[mine & (path.rank >= 0)], path.part_ns[mine & (path.rank >= 0)], len(graph.ranks))
-    ranks = [graph.ranks[place].rank for place in np.flatnonzero(by_rank >= _MAIN * max(by_rank.max(initial=0), 1))]
+    by_rank = np.bincount(path.rank[mine & (path.rank >= 0)], path.part_ns[mine & (path.rank >= 0)], len(numbers))
+    ranks = [numbers[place] for place in np.flatnonzero(by_rank >= _MAIN * max(by_rank.max(initial=0), 1)).tolist()]
     return pole, ranks, float(sums[OBJECT_CODE[pole]] / total)
 
 
@@ -214,35 +304,40 @@ _SMALL: Final = 0.05  # REPORT-JSON: waits below 5 % of the period are no long p
 _MAIN: Final = 0.5  # a rank is named where it has at least half of what the foremost one has
 
 
-def _why_refused(ground: Ground, draft: Draft, rows: list[int], periods_ns: Ints) -> str:
-    unreached = _why_unreached(ground, draft, rows)
-    if unreached:
-        return unreached
-    saving_ns = abs(median_ns(ground.replayed.replayed_ns) - median_ns(periods_ns))
+def why_too_small(replayed_ns: Ints, periods_ns: Ints, error_ns: int, reaches: Callable[[], bool]) -> str:
+    """Return why what changes bring is too small to be told from the replay's error, empty where it is not.
+
+    Args:
+        replayed_ns: `[N]` int64 ns: the unchanged replay's periods.
+        periods_ns: `[N]` int64 ns: the periods with the changes.
+        error_ns: By how much the unchanged replay misses the measured period.
+        reaches: Tells whether any changed row leads to the end of a unit.
+    """
+    saving_ns = abs(median_ns(replayed_ns) - median_ns(periods_ns))
     # Of a stall in fewer than half of the units a median shows nothing; the mean does.
-    saving_ns = max(saving_ns, abs(round(float(ground.replayed.replayed_ns.mean() - periods_ns.mean()))))
+    saving_ns = max(saving_ns, abs(round(float(replayed_ns.mean() - periods_ns.mean()))))
     if saving_ns == 0:
-        return "" if _reaches_completion(draft) else "no changed row leads to the end of a unit: nothing waits for it"
-    if saving_ns < ground.replayed.error_ns:
+        return "" if reaches() else "no changed row leads to the end of a unit: nothing waits for it"
+    if saving_ns < error_ns:
         return (
             f"the change moves the period by {format_ns(saving_ns)}, less than the replay of the unchanged run misses"
-            f" it by ({format_ns(ground.replayed.error_ns)})"
+            f" it by ({format_ns(error_ns)})"
         )
     return ""
 
 
-def _why_unreached(ground: Ground, draft: Draft, rows: list[int]) -> str:
-    """Return why the replay cannot carry the changes at all, empty where it can."""
-    if ground.replayed.why_refused:
-        return ground.replayed.why_refused
-    if draft.refusals:
-        return "; ".join(dict.fromkeys(draft.refusals))
+def why_unreached(why_refused: str, refusals: Sequence[str], rows: Sequence[int]) -> str:
+    """Return why a replay cannot carry changes at all, empty where it can.
+
+    Args:
+        why_refused: Why the unchanged replay is refused, empty where it is not.
+        refusals: What the changes said.
+        rows: Rows that each change altered.
+    """
+    if why_refused:
+        return why_refused
+    if refusals:
+        return "; ".join(dict.fromkeys(refusals))
     if rows and not any(rows):
         return "nothing that was recorded fits the change"
     return ""
-
-
-def _reaches_completion(draft: Draft) -> bool:
-    """Tell whether any altered edge leads to the end of a unit."""
-    graph = draft.graph
-    return bool(graph.leads_to_completion[graph.edges.dst[draft.touched]].any())

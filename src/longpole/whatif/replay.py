@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+import msgspec
 import numpy as np
 
 from longpole.graph.kinds import CONTROL_GROUPS, GRADES, EdgeKind
@@ -16,6 +17,8 @@ from longpole.records.replay import Replay, UnitErrors
 from longpole.whatif.composition import Composition, compose
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from longpole.graph.run_graph import RunGraph
@@ -122,9 +125,34 @@ def replay(graph: RunGraph, steady: list[str], settings: Settings) -> Replayed |
     steps = walk_back(graph.n_points, edges, graph.time_ns, ends_of(graph, window, graph.time_ns), graph.incoming)
     observed = path_pieces(graph, steps, edges.length_ns, settings)
     replayed = replayed_path(graph, window, time_ns)
-    kept, named = _kept_shares(replayed)
+    orphans = sum(rank.orphans for rank in graph.ranks)
+    judgement, why = judge(measured_ns, replayed_ns, observed, replayed, orphans, settings)
+    error = abs(judged_error(measured_ns, replayed_ns))
+    judgement = msgspec.structs.replace(judgement, without_effect=_without_effect(graph, window, observed, error))
+    return Replayed(window, measured_ns, replayed_ns, time_ns, observed, replayed, judgement, why)
+
+
+def judged_error(measured_ns: Ints, replayed_ns: Ints) -> float:
+    """Return the median replayed period less the median measured one, as a share of the latter."""
+    return (median_ns(replayed_ns) - median_ns(measured_ns)) / max(median_ns(measured_ns), 1)
+
+
+def judge(
+    measured_ns: Ints, replayed_ns: Ints, observed: Pieces, path: Composition, orphans: int, settings: Settings
+) -> tuple[Replay, str]:
+    """Say how far a replay may be believed, but for the control law, and why it is refused; empty where it is not.
+
+    Args:
+        measured_ns: `[N]` int64 ns: recorded periods.
+        replayed_ns: `[N]` int64 ns: replayed periods.
+        observed: The observed path.
+        path: What the replayed path is made of.
+        orphans: Points without an incoming edge that should have one.
+        settings: When a replay is refused, and when it is not tested.
+    """
+    kept, named = _kept_shares(path)
     total_ns = max(int(observed.dur_ns.sum()), 1)
-    error = (median_ns(replayed_ns) - median_ns(measured_ns)) / max(median_ns(measured_ns), 1)
+    error = judged_error(measured_ns, replayed_ns)
     off = np.abs(replayed_ns - measured_ns) / np.maximum(measured_ns, 1)
     unexplained = float(observed.dur_ns[observed.kind == UNEXPLAINED].sum() / total_ns)
     guess = float(observed.dur_ns[_guessed(observed)].sum() / total_ns)
@@ -137,12 +165,11 @@ def replay(graph: RunGraph, steady: list[str], settings: Settings) -> Replayed |
         kept_named_share=named,
         unexplained_share=unexplained,
         guess_share=guess,
-        orphans=sum(rank.orphans for rank in graph.ranks),
+        orphans=orphans,
         verdict="refused" if why else "not tested" if untested else "usable",
-        units=len(window.place),
-        without_effect=_without_effect(graph, window, observed, abs(error)),
+        units=len(measured_ns),
     )
-    return Replayed(window, measured_ns, replayed_ns, time_ns, observed, replayed, judgement, why)
+    return judgement, why
 
 
 def ends_of(graph: RunGraph, window: Window, time_ns: Ints) -> list[tuple[int, int, int]]:
@@ -193,14 +220,20 @@ def _kept_shares(path: Composition) -> tuple[float, float]:
 
 def _without_effect(graph: RunGraph, window: Window, observed: Pieces, error: float) -> list[str]:
     """Apply the control law: name the kinds on the path whose removal does not raise the error (DESIGN 3.7)."""
+    return without_effect(observed, error, lambda kinds: control_error(graph, window, kinds))
+
+
+def without_effect(observed: Pieces, error: float, control: Callable[[tuple[EdgeKind, ...]], float]) -> list[str]:
+    """Name the kinds of edges on a path whose removal does not raise the error (DESIGN 3.7).
+
+    Args:
+        observed: The observed path.
+        error: Of the unchanged replay, without sign.
+        control: Returns the error once all edges of some kinds are deleted.
+    """
     on_path = set(np.unique(observed.kind).tolist())
-    result = []
-    for name, kinds in CONTROL_GROUPS.items():
-        if not on_path & {int(kind) for kind in kinds}:
-            continue
-        if control_error(graph, window, kinds) <= error + _NO_MORE:
-            result.append(name)
-    return result
+    groups = [(name, kinds) for name, kinds in CONTROL_GROUPS.items() if on_path & {int(kind) for kind in kinds}]
+    return [name for name, kinds in groups if control(kinds) <= error + _NO_MORE]
 
 
 _NO_MORE = 1e-9

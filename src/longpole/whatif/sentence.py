@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from longpole.units import format_ns
 from longpole.vocabulary.objects import OBJECTS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from longpole.graph.path import Pieces
-    from longpole.graph.run_graph import RunGraph
 
 _SHOWN_SHARE: Final = 0.03  # a shorter stretch is not worth a word
 _SHOWN_MAX: Final = 7
 _NAME_MAX: Final = 48
+
+
+class Labelled(Protocol):
+    """A rank with what its codes stand for."""
+
+    @property
+    def rank(self) -> int:
+        """Its number."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of spans and activities."""
+
+    @property
+    def lane_names(self) -> tuple[str, ...]:
+        """Names of threads and streams."""
 
 
 @dataclass(slots=True)
@@ -25,24 +42,24 @@ class _Stretch:
     names: dict[str, int]
 
 
-def path_sentence(graph: RunGraph, pieces: Pieces, unit: str) -> str:
+def path_sentence(ranks: Sequence[Labelled], pieces: Pieces, unit: str) -> str:
     """Return what the path of one unit runs over, in order, in a few words.
 
     Args:
-        graph: The run.
+        ranks: The ranks, by the places that the pieces name.
         pieces: The path of the unit, ascending in time.
         unit: Its name.
     """
-    stretches = _stretches(graph, pieces)
+    stretches = _stretches(ranks, pieces)
     total_ns = sum(stretch.dur_ns for stretch in stretches)
     shown = _worth_a_word(stretches, total_ns)
-    several = len(graph.ranks) > 1
+    several = len(ranks) > 1
     parts: list[str] = []
     rank = None
     for stretch in shown:
         words = f"{format_ns(stretch.dur_ns)} {_subject(stretch)}"
         if several and stretch.rank != rank and stretch.rank >= 0:
-            where = f"on rank {graph.ranks[stretch.rank].rank}"
+            where = f"on rank {ranks[stretch.rank].rank}"
             parts.append(f"{where} {words}" if rank is None else f"then {where} {words}")
             rank = stretch.rank
         else:
@@ -61,13 +78,13 @@ def _subject(stretch: _Stretch) -> str:
     return words
 
 
-def _stretches(graph: RunGraph, pieces: Pieces) -> list[_Stretch]:
+def _stretches(ranks: Sequence[Labelled], pieces: Pieces) -> list[_Stretch]:
     """Join neighbouring pieces of one rank and object; short host pieces between kernels go with the kernels."""
     stretches: list[_Stretch] = []
     for row in range(len(pieces)):
         place, dur_ns = int(pieces.rank[row]), int(pieces.end_ns[row] - pieces.start_ns[row])
         name_code = int(pieces.name[row])
-        name = graph.ranks[place].names[name_code] if place >= 0 and name_code >= 0 else ""
+        name = ranks[place].names[name_code] if place >= 0 and name_code >= 0 else ""
         what = OBJECTS[int(pieces.object[row])]
         if stretches and stretches[-1].rank == place and stretches[-1].object == what:
             last = stretches[-1]

@@ -35,8 +35,7 @@ def fuse(draft: Draft, change: Fuse) -> None:
         draft.rows += len(bucket)
     if buckets:
         _drop_issuing(draft, buckets)
-    if draft.rows == 0:
-        draft.refusals.append(f"no two successive {change.kind} of one group that could be split are smaller than that")
+    draft.refuse_idle(f"no two successive {change.kind} of one group that could be split are smaller than that")
 
 
 def split(draft: Draft, change: Split) -> None:
@@ -53,8 +52,7 @@ def split(draft: Draft, change: Split) -> None:
         edges = _transfers(draft, m)
         draft.set_length(edges, np.full(len(edges), parts * part_ns, np.int64))
         draft.rows += 1
-    if draft.rows == 0:
-        draft.refusals.append(f"no {change.kind} that could be split from its waiting is larger than that")
+    draft.refuse_idle(f"no {change.kind} that could be split from its waiting is larger than that")
 
 
 def _no_model(kind: str) -> str:

@@ -53,8 +53,7 @@ def issue_early(draft: Draft, change: IssueEarly) -> None:
         draft.drop(events[(chosen & gathers)[event_row]])
         draft.drop(launches[(chosen & ~gathers & has_event)[launch_row]])
         draft.rows += int((chosen & (gathers | has_event)).sum())
-    if draft.rows == 0:
-        draft.refusals.append("nothing recorded says what the selected operations need before they can begin")
+    draft.refuse_idle("nothing recorded says what the selected operations need before they can begin")
 
 
 def _issue_on_host(draft: Draft, place: int, change: IssueEarly) -> None:

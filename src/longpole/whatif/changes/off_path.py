@@ -40,5 +40,4 @@ def off_path(draft: Draft, change: OffPath) -> None:
                     draft.add_edge(EdgeKind.WORKER, before, write.behind, write.lag_ns)
                 before = point
             draft.rows += len(writes)
-    if draft.rows == 0:
-        draft.refusals.append("nothing of that name or object lies on a thread that carries the units")
+    draft.refuse_idle("nothing of that name or object lies on a thread that carries the units")

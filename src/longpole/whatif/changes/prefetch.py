@@ -46,8 +46,7 @@ def prefetch(draft: Draft, change: Prefetch) -> None:
             inside_ns = max(int(parts.inside_ns.sum()), 1)
             draft.alterations.append(Alteration(place, track, time, min(handed_ns / inside_ns, 1.0)))
             draft.rows += len(taken)
-    if draft.rows == 0:
-        draft.refusals.append(f"no activity of {change.object} lies on a thread that carries the units")
+    draft.refuse_idle(f"no activity of {change.object} lies on a thread that carries the units")
 
 
 def _add_workers(draft: Draft, taken: list[Occurrence]) -> int:

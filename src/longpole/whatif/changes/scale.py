@@ -108,7 +108,4 @@ def _refuse_unsplit(draft: Draft, selector: Selector) -> None:
         split[graph.meeting.instance[graph.member_of_edge[into]]] = True
         unsplit += int((wanted & ~split).sum())
         total += int(wanted.sum())
-    if unsplit:
-        draft.refusals.append(
-            f"{unsplit} of {total} collectives could not be split into waiting and moving; only the latter can change"
-        )
+    draft.refuse_unsplit(unsplit, total)
