@@ -6,6 +6,7 @@ many findings there are.
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 EVIDENCE: Final = "evidence"
 """The category of findings about the evidence."""
+_SEVEREST_FIRST: Final = ("void", "warn", "note")
 _NO_RANK: Final = "in no rank's record"
 
 
@@ -51,7 +53,7 @@ def add_path(writer: TraceWriter, path: CriticalPath, name_of: Callable[[int], s
 
 
 def add_integrity(writer: TraceWriter, findings: Sequence[Finding], times_ns: tuple[int, int]) -> None:
-    """Write each finding as a bar across the run: its row says which one, and the bar what it says.
+    """Write each finding as a bar across the run, the severest on top: its row says which one, and the bar what it says.
 
     Args:
         writer: Where to.
@@ -61,14 +63,20 @@ def add_integrity(writer: TraceWriter, findings: Sequence[Finding], times_ns: tu
     if not findings:
         return
     group = writer.add_track("integrity", about="What is wrong with the evidence, and what that voids.")
-    withdrawing = sum(finding.severity == "void" for finding in findings)
-    says = f"{format_count(len(findings), 'finding')} about the evidence"
-    says += f", figures withdrawn by {withdrawing} of them" if withdrawing else ", no figure withdrawn"
-    writer.add_span(group, times_ns, says, EVIDENCE, {})
-    for order, finding in enumerate(findings):
+    writer.add_span(group, times_ns, _in_short(findings), EVIDENCE, {})
+    ordered = sorted(findings, key=lambda finding: _SEVEREST_FIRST.index(finding.severity))
+    for order, finding in enumerate(ordered):
         label = finding.code if finding.rank is None else f"{finding.code} · rank {finding.rank}"
         track = writer.add_track(label, group, order)
         writer.add_span(track, times_ns, finding.message, EVIDENCE, _finding_notes(finding))
+
+
+def _in_short(findings: Sequence[Finding]) -> str:
+    """Say how many there are, and what they do to figures."""
+    counts = Counter(finding.severity for finding in findings)
+    effects = [f"{counts['void']} of them withdrawing figures"] if counts["void"] else []
+    effects += [f"{counts['warn']} of them limiting figures"] if counts["warn"] else []
+    return f"{format_count(len(findings), 'finding')} about the evidence, {', '.join(effects) or 'no figure limited'}"
 
 
 def _add_in_short(writer: TraceWriter, group: int, pieces: Sequence[PathPiece], name_of: Callable[[int], str]) -> None:

@@ -69,17 +69,22 @@ def test_a_finding_is_a_bar_across_the_run_that_says_what_is_wrong() -> None:
     (cut,) = viewed.on("integrity", "json.cut · rank 2")
     (missing,) = viewed.on("integrity", "rank.missing")
 
-    assert first.name == "2 findings about the evidence, figures withdrawn by 1 of them"
+    assert first.name == "2 findings about the evidence, 1 of them withdrawing figures"
     assert (cut.name, cut.notes["severity"], cut.notes["rank"]) == ("the text ends", "note", 2)
     assert (missing.name, missing.notes["severity"], missing.notes["voids"]) == ("1 of 4", "void", "/headline")
+    assert missing.track.order < cut.track.order
     assert {across(one) for one in (first, cut, missing)} == {(5, 95, EVIDENCE)}
 
 
-def test_findings_that_withdraw_nothing_say_so_and_none_make_no_row() -> None:
+def test_findings_that_limit_nothing_say_so_and_none_make_no_row() -> None:
     noted = integrity_of(finding("json.cut", "the text ends"))
+    mixed = integrity_of(*(finding("json.cut", "the text ends", severity) for severity in ("warn", "note", "void")))
     clean = integrity_of()
 
-    assert [one.name for one in noted.on("integrity")] == ["1 finding about the evidence, no figure withdrawn"]
+    assert [one.name for one in noted.on("integrity")] == ["1 finding about the evidence, no figure limited"]
+    assert [one.name for one in mixed.on("integrity")] == [
+        "3 findings about the evidence, 1 of them withdrawing figures, 1 of them limiting figures"
+    ]
     assert not clean.tracks
 
 
