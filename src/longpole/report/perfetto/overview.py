@@ -53,7 +53,7 @@ def add_path(writer: TraceWriter, path: CriticalPath, name_of: Callable[[int], s
 
 
 def add_integrity(writer: TraceWriter, findings: Sequence[Finding], times_ns: tuple[int, int]) -> None:
-    """Write each finding as a bar across the run, the severest on top: its row says which one, and the bar what it says.
+    """Write each finding as a bar across the run, the severest on top: the row says which one, the bar what is wrong.
 
     Args:
         writer: Where to.
