@@ -209,7 +209,7 @@ def _held(scene: Scene, view: RankView) -> tuple[NDArray[np.intp], Ints]:
     mine = np.flatnonzero((edges.dst >= low) & (edges.dst < high) & (edges.src >= low) & (edges.src < high))
     kind = edges.kind[mine]
     spans = rank.spans
-    if len(spans.point) == 0:
+    if len(spans.point) == 0 or len(rank.host.start_ns) == 0:
         return mine[:0], np.empty(0, np.int64)
     src_row, dst_row = rank.row[edges.src[mine] - low], rank.row[edges.dst[mine] - low]
     guessed = kind == EdgeKind.COINCIDENT
@@ -267,9 +267,11 @@ def _asked_to_wait(view: RankView, row: Ints) -> NDArray[np.bool_]:
     """Tell before which spans a stream was made to wait since the last launch on their own: they may need it.
 
     By any thread: it is the autograd engine's that asks for the optimizer's kernels, which the main thread launches.
+    A wait right before the launch of a collective is the collective's alone.
     """
     spans, host = view.graph.spans, view.graph.host
     waits_ns = np.sort(host.start_ns[view.rows(view.call == "stream_wait", track=-1)])
+    taken = _taken_by_collectives(view, waits_ns)
     asked = np.zeros(len(spans.point), np.bool_)
     linked = np.flatnonzero(spans.launch >= 0)
     launch_ns = host.start_ns[spans.launch[linked]]
@@ -278,8 +280,24 @@ def _asked_to_wait(view: RankView, row: Ints) -> NDArray[np.bool_]:
     before_ns = np.concatenate([launch_ns[:1], launch_ns[:-1]])
     same = np.concatenate([[False], lane[1:] == lane[:-1]])
     before_ns = np.where(same, before_ns, -_LONG_NS)
-    asked[linked[order]] = np.searchsorted(waits_ns, launch_ns) > np.searchsorted(waits_ns, before_ns)
+    after, until = np.searchsorted(waits_ns, before_ns), np.searchsorted(waits_ns, launch_ns)
+    own = spans.collective[linked][order]
+    free = np.concatenate([[0], np.cumsum(~taken)])
+    asked[linked[order]] = np.where(own, until > after, free[until] > free[after])
     return asked[row]
+
+
+def _taken_by_collectives(view: RankView, waits_ns: Ints) -> NDArray[np.bool_]:
+    """Tell which waits, in order of time, the launch of a collective follows before any other launch."""
+    spans, host = view.graph.spans, view.graph.host
+    linked = np.flatnonzero(spans.launch >= 0)
+    launch_ns = host.start_ns[spans.launch[linked]]
+    order = np.argsort(launch_ns, kind="stable")
+    if len(order) == 0:
+        return np.zeros(len(waits_ns), np.bool_)
+    at = np.searchsorted(launch_ns[order], waits_ns, side="right")
+    follows = linked[order][np.minimum(at, len(order) - 1)]
+    return np.asarray((at < len(order)) & spans.collective[follows])
 
 
 def _behind_peer(scene: Scene, view: RankView, before: Ints, row: Ints) -> NDArray[np.bool_]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LOW_LATENCY: Final = ("LL", "LL128")
 _SHOWN_MIN: Final = 0.5  # of the transfers: a protocol matters where they show
 _STAKE_MIN: Final = 0.2  # our choice, of the period: NCCL 2.19 and later name every kernel so
-_FAST_GB_PER_S: Final = 25.0  # 16 lanes of PCIe 4 less its overhead: slower links explain slower rates by themselves
+_FAST_GB_PER_S: Final = 50.0  # 16 lanes of PCIe 5 less its overhead: slower links explain slower rates by themselves
 _FLOOR_GB_PER_S: Final = 1.0  # our choice: below what any fabric between devices is sold with
 _LARGE_BYTES: Final = 1 << 20
 
