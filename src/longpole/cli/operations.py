@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from longpole.cli.outputs import refuse_inputs, write_file
 from longpole.cli.progress import Progress
 from longpole.cli.values import parse_if_given
 from longpole.errors import UsageError
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
 
 
 def report_on_tables(
-    paths: Sequence[str], output: DocumentOutput, settings: str | None, of_traces: Mapping[str, str | None]
+    paths: Sequence[str],
+    output: DocumentOutput,
+    settings: str | None,
+    of_traces: Mapping[str, str | None],
+    page: Path | None = None,
 ) -> bool:
     """Report on paths that hold operation tables.
 
@@ -25,6 +30,7 @@ def report_on_tables(
         output: Where the report goes.
         settings: The user's own thresholds.
         of_traces: Options that mean something for traces only, with what was given.
+        page: Where the page goes, None for none.
 
     Returns:
         False where the paths hold no such table, and nothing was done.
@@ -47,6 +53,11 @@ def report_on_tables(
 
     with Progress(wanted=not output.quiet) as progress:
         document = build_operations_report(tables, parse_if_given(Path, settings))
+    if page is not None:
+        from longpole.report.page.operations import render_operations_page
+
+        refuse_inputs("--html", page, [source.path for source in document.sources], "tables")
+        write_file("--html", page, render_operations_page(document))
     output.write(
         lambda: encode_document(document),
         lambda width, color: render_operations(document, width=width, color=color),

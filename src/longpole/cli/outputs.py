@@ -11,6 +11,8 @@ from longpole.cli.terminal import page_width, wants_color, write_bytes, write_te
 from longpole.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from longpole.report.document import Report
 
 STDOUT: Final = "-"
@@ -106,8 +108,17 @@ def refuse_traces(option: str, path: Path, report: Report) -> None:
     Raises:
         UsageError: The file is one of the traces.
     """
-    if any(is_same(str(path), source.path.partition("!")[0]) for source in report.run.sources):
-        msg = f"{option} {path}: expected a file to write the report to, found one of the traces; name another"
+    refuse_inputs(option, path, [source.path for source in report.run.sources], "traces")
+
+
+def refuse_inputs(option: str, path: Path, inputs: Iterable[str], called: str) -> None:
+    """Refuse to write over what was read.
+
+    Raises:
+        UsageError: The file is one of the inputs.
+    """
+    if any(is_same(str(path), one.partition("!")[0]) for one in inputs):
+        msg = f"{option} {path}: expected a file to write the report to, found one of the {called}; name another"
         raise UsageError(msg)
 
 

@@ -81,10 +81,11 @@ def report(
         unit=unit,
         collective_record=collective_record,
     )
-    of_traces = {"--html": html, "--csv": csv, "--step": step, "--units": units, "--unit": unit, "--rank": rank}
+    of_traces = {"--csv": csv, "--step": step, "--units": units, "--unit": unit, "--rank": rank}
     of_traces |= {"--rules": rules, "--job": job, "--record": record, "--collective-record": collective_record}
     of_traces |= {"--perfetto": perfetto, "--parquet": parquet, "--markdown": markdown}
-    if report_on_tables(paths, DocumentOutput(json_file=json, quiet=quiet, color=color), settings, of_traces):
+    document_output = DocumentOutput(json_file=json, quiet=quiet, color=color)
+    if report_on_tables(paths, document_output, settings, of_traces, drawn.page):
         return
     from longpole.pipeline.report import report_on
 

@@ -118,7 +118,8 @@ def _of_calls(
         found.set_unknown(spans, next(iter(reasons), _NOTHING_COUNTED))
         return
     need_s, peak = max(known, key=lambda one: one[0])
-    says = f"{_named(peak.column, peak.dtype)} by {name}"
+    bound = " at least," if peak.column == "hbm" and work.at_least else ""
+    says = f"{_named(peak.column, peak.dtype)}{bound} by {name}"
     if work.at_least and peak.column == "hbm":
         says += ", at least"
     found.set(spans, need_s * NS_PER_S / np.maximum(time_ns, 1), says, SHARE_ABOVE.get(peak.column, ""))

@@ -17,6 +17,7 @@ _LABEL_CHARS: Final = 25
 _CHAR: Final = 7.0  # width of a letter, about
 _ROW: Final = 22
 _CELL_MAX: Final = 28
+_CELL_WIDEST: Final = 64.0
 _ROOM: Final = 40  # pixels of a part from which on its share fits into it, and below, its name too
 _ROOM_NAMED: Final = 110
 _READABLE: Final = 9  # pixels of a row from which on its label fits
@@ -122,7 +123,7 @@ def heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequen
     known = [cell.value for row in cells for cell in row if cell.value is not None]
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
     high = max(high, low * _HEAT_SPAN)
-    wide = min((_WIDTH - _LABEL) / max(len(columns), 1), 48.0)
+    wide = min((_WIDTH - _LABEL) / max(len(columns), 1), _CELL_WIDEST)
     tall = max(min(_CELL_MAX, 600 / max(len(rows), 1)), 1.5)
     marks = []
     for line, label in enumerate(rows):
@@ -135,20 +136,26 @@ def heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequen
             look = f'height="{max(tall - 0.6, 0.9):.2f}" fill="{_heat(cell.value, low, high)}"'
             marks.append(f"<rect {box} {look}><title>{text(cell.says)}</title></rect>")
     bottom = len(rows) * tall + 14
-    for place in _labelled(columns, wide):
-        at = f'x="{_LABEL + place * wide:.1f}" y="{bottom:.1f}"'
-        marks.append(f"<text {at}>{_short(columns[place])}</text>")
+    for place, at_end in _labelled(columns, wide):
+        at = f'x="{_LABEL + (place + at_end) * wide:.1f}" y="{bottom:.1f}"'
+        anchor = ' text-anchor="end"' if at_end else ""
+        marks.append(f"<text {at}{anchor}>{_short(columns[place])}</text>")
     return _svg(bottom + 6, title, marks)
 
 
-def _labelled(columns: Sequence[str], wide: float) -> list[int]:
-    """Return the columns whose labels are written, so far apart that none runs into the next."""
-    found: list[int] = []
-    free = -1.0
-    for place in sorted({0, len(columns) // 2, len(columns) - 1}) if columns else []:
-        if place * wide >= free:
-            found.append(place)
-            free = place * wide + min(len(columns[place]), _LABEL_CHARS) * _CHAR + 12
+def _labelled(columns: Sequence[str], wide: float) -> list[tuple[int, bool]]:
+    """Return the columns whose labels are written, so that none runs into the next, and which end at their column."""
+    lengths = [min(len(label), _LABEL_CHARS) * _CHAR + 8 for label in columns]
+    last = len(columns) - 1
+    if all(length <= wide for length in lengths):
+        return [(place, False) for place in range(len(columns))]
+    found = [(0, False)]
+    middle = len(columns) // 2
+    ends_at = len(columns) * wide
+    if ends_at - lengths[last] > lengths[0]:
+        found.append((last, True))
+        if middle * wide > lengths[0] and middle * wide + lengths[middle] < ends_at - lengths[last]:
+            found.append((middle, False))
     return found
 
 

@@ -125,4 +125,4 @@ def share(value: object) -> str:
     """
     if isinstance(value, Unknown):
         return f'<span class=unknown title="{text(value.unknown)}">not known</span>'
-    return f"{100 * value:.1f} %" if isinstance(value, int | float) else "–"
+    return f"{100 * value:.1f} %".replace("-", "−") if isinstance(value, int | float) else "–"

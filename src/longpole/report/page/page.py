@@ -8,10 +8,6 @@ that the scripts read.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from functools import lru_cache
-from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -30,6 +26,7 @@ from longpole.report.page.sections import (
     render_record,
     render_units,
 )
+from longpole.report.page.shell import asset, made_from, write_page
 from longpole.report.page.timeline import heights_told, timeline_data
 from longpole.report.page.what_if import render_what_if
 from longpole.vocabulary.objects import OBJECTS
@@ -73,7 +70,6 @@ def render_page(report: Report, drawing: Drawing | None) -> bytes:
     Returns:
         UTF-8 HTML with a line end.
     """
-    style, script, asks = _asset("style.css"), _asset("timeline.js"), _asset("what_if.js")
     parts = [
         render_header(report),
         _navigation(report, drawing),
@@ -90,32 +86,14 @@ def render_page(report: Report, drawing: Drawing | None) -> bytes:
         render_record(report),
     ]
     data = f'<script type="application/json" id="timeline-data">{timeline_data(drawing)}</script>' if drawing else ""
-    run = (f"<script>{script}</script>" if drawing else "") + f"<script>{asks}</script>"
-    # `connect-src` is for `longpole serve`, which hands out this very file; opened as a file it connects to nothing.
-    policy = (
-        f"default-src 'none'; script-src '{_hash(script)}' '{_hash(asks)}'; style-src '{_hash(style)}';"
-        " img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'"
-    )
-    page = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="referrer" content="no-referrer"><link rel="icon" href="data:,">'
-        f"<title>{text(_title(report), 120)}</title><style>{style}</style></head><body>{''.join(parts)}"
-        f"<footer>Made by Longpole {text(report.longpole)} from {_sources(report)}.</footer>{data}{run}</body></html>\n"
-    )
-    return page.encode()
+    scripts = [*([asset("timeline.js")] if drawing else []), asset("what_if.js")]
+    foot = made_from(report.longpole, [one.path for one in report.run.sources])
+    return write_page(_title(report), parts, foot, scripts, data)
 
 
 def _title(report: Report) -> str:
     says = getattr(report.headline, "says", "no verdict")
     return f"Longpole: {says}"
-
-
-def _sources(report: Report) -> str:
-    files = report.run.sources
-    named = ", ".join(text(one.path, 80) for one in files[:3])
-    return named + (f" and {len(files) - 3} more files" if len(files) > 3 else "")
 
 
 def _timeline(drawing: Drawing | None) -> str:
@@ -147,13 +125,3 @@ def _navigation(report: Report, drawing: Drawing | None) -> str:
     links.append(("record", "the record"))
     asks = '<a id="whatif-link" href="#whatif" hidden>what if</a>'
     return "<nav>" + "".join(f'<a href="#{ident}">{name}</a>' for ident, name in links) + f"{asks}</nav>"
-
-
-@lru_cache(maxsize=4)
-def _asset(name: str) -> str:
-    return resources.files("longpole.report.page").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _hash(content: str) -> str:
-    digest = hashlib.sha256(content.encode()).digest()
-    return f"sha256-{base64.b64encode(digest).decode('ascii')}"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from longpole.records.findings import CandidateEntry, CauseFinding
     from longpole.records.ledger import Ledger
     from longpole.report.document import RankEntry, Report, UnitEntry
+    from longpole.report.operations import Operations
     from longpole.timeline.integrity import Finding
 
 _One = TypeVar("_One")
@@ -399,7 +400,7 @@ def _fit(model: CostModel | Unknown) -> str:
     return f"{time(model.alpha_ns)} + bytes / {model.gb_per_s:.3g} GB/s<br>{source}"
 
 
-def render_record(report: Report) -> str:
+def render_record(report: Report | Operations) -> str:
     """Return what is wrong with the evidence, each sort once, and what is not known."""
     sorts: dict[tuple[str, str], list[Finding]] = {}
     for one in report.integrity:
@@ -424,7 +425,7 @@ def _note(found: Sequence[Finding]) -> str:
     )
 
 
-def _unknown(report: Report) -> str:
+def _unknown(report: Report | Operations) -> str:
     """Return what is not known, each reason once with how many figures it concerns."""
     reasons: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for one in report.unknown:
