@@ -35,7 +35,7 @@ CASES: Final = Path(__file__).parent / "cases"
 
 _PATH = "needs the critical path"
 _CAUSES = "needs the diagnosis of causes"
-_FLIGHT = "needs the reader of flight-recorder dumps"
+_FLIGHT = "longpole hang answers it: tests/unit/pipeline/test_hang.py"
 _MEMORY = "answered by longpole memory (test_cases_memory.py)"
 LATER_OF_CASE: Final = {
     "B044": {"critical_kernels": _PATH},

@@ -20,6 +20,8 @@ from longpole.records.calibration import SCHEMA as CALIBRATION_SCHEMA
 from longpole.records.calibration import Calibration
 from longpole.records.doctor import SCHEMA as DOCTOR_SCHEMA
 from longpole.records.doctor import Doctor
+from longpole.records.hang import SCHEMA as HANG_SCHEMA
+from longpole.records.hang import Hang
 from longpole.records.run_record import SCHEMA as RECORD_SCHEMA
 from longpole.records.run_record import RunRecord
 from longpole.report.balance import balance_schema
@@ -45,6 +47,7 @@ from longpole.report.text.balance import render_balance
 from longpole.report.text.bench_collectives import render_collectives
 from longpole.report.text.declared_ledger import render_declared_ledger
 from longpole.report.text.gate import render_gate
+from longpole.report.text.hang import render_hang
 from longpole.report.text.memory_snapshot import render_memory
 from longpole.report.text.plan import render_plan
 from longpole.report.text.scaling import render_scaling
@@ -56,6 +59,7 @@ from tests.audit_samples import SAMPLES as AUDIT_SAMPLES
 from tests.balance_samples import SAMPLES as BALANCE_SAMPLES
 from tests.collective_samples import SAMPLES as COLLECTIVE_SAMPLES
 from tests.gate_samples import SAMPLES as GATE_SAMPLES
+from tests.hang_samples import SAMPLES as HANG_SAMPLES
 from tests.ledger_samples import SAMPLES as LEDGER_SAMPLES
 from tests.memory_snapshots import SAMPLES as MEMORY_SAMPLES
 from tests.plan_samples import SAMPLES as PLAN_SAMPLES
@@ -93,8 +97,14 @@ def generated_files() -> dict[Path, bytes]:
     pages[GOLDEN / "gate-regressed.md"] = render_gate_markdown(GATE_SAMPLES["regressed"]()).encode()
     pages |= _pages("balance", BALANCE_SAMPLES, render_balance)
     pages |= _pages("audit", AUDIT_SAMPLES, render_audit)
+    pages |= _pages("hang", HANG_SAMPLES, render_hang)
     pages |= _pages("memory", MEMORY_SAMPLES, render_memory)
-    schemas = {
+    return {SCHEMAS / f"{name}.json": schema for name, schema in _schemas().items()} | pages
+
+
+def _schemas() -> dict[str, bytes]:
+    """Return the schema of each kind of document, by its name."""
+    return {
         "audit": document_schema(Audit, AUDIT_SCHEMA),
         "balance": balance_schema(),
         "bench-collectives": document_schema(CollectivesRecord, COLLECTIVES_SCHEMA),
@@ -107,6 +117,7 @@ def generated_files() -> dict[Path, bytes]:
         "explain": explain_schema(),
         "history": history_schema(),
         "gate": gate_schema(),
+        "hang": document_schema(Hang, HANG_SCHEMA),
         "journal": journal_schema(),
         "ledger": ledger_schema(),
         "memory": memory_schema(),
@@ -118,7 +129,6 @@ def generated_files() -> dict[Path, bytes]:
         "verify": verify_schema(),
         "whatif": whatif_schema(),
     }
-    return {SCHEMAS / f"{name}.json": schema for name, schema in schemas.items()} | pages
 
 
 def _pages(kind: str, samples: Mapping[str, Callable[[], _D]], render: Callable[..., str]) -> dict[Path, bytes]:

@@ -21,6 +21,8 @@ from longpole.cli.explain import EXAMPLES as EXPLAIN_EXAMPLES
 from longpole.cli.explain import explain
 from longpole.cli.figure import EXAMPLES as FIGURE_EXAMPLES
 from longpole.cli.figure import figure
+from longpole.cli.hang import EXAMPLES as HANG_EXAMPLES
+from longpole.cli.hang import hang
 from longpole.cli.journal import journal_app
 from longpole.cli.ledger import EXAMPLES as LEDGER_EXAMPLES
 from longpole.cli.ledger import ledger
@@ -84,6 +86,7 @@ app.command("verify", epilog=VERIFY_EXAMPLES, short_help="Say whether a change d
 app.command("ledger", epilog=LEDGER_EXAMPLES, short_help="Say what declared I/O costs a unit of work.")(ledger)
 app.command("memory", epilog=MEMORY_EXAMPLES, short_help="Say who holds device memory, and why it ran out.")(memory)
 app.command("plan", cls=ExplainsAll, epilog=PLAN_EXAMPLES, short_help="Say what a layout needs and takes.")(plan)
+app.command("hang", epilog=HANG_EXAMPLES, short_help="Say which rank holds up a job that hangs.")(hang)
 app.command("audit", epilog=AUDIT_EXAMPLES, short_help="Say which claims contradict which.")(audit)
 app.command("balance", epilog=BALANCE_EXAMPLES, short_help="Divide sequences evenly over ranks.")(balance)
 app.command("buckets", epilog=BUCKETS_EXAMPLES, short_help="Say which bucket cap hides most.")(buckets)

@@ -85,6 +85,12 @@ def ledger() -> None:
     _print("ledger")
 
 
+@schema_app.command("hang", epilog="Example: longpole schema hang > hang.schema.json")
+def hang() -> None:
+    """Print the JSON Schema of `longpole hang --json`."""
+    _print("hang")
+
+
 @schema_app.command("audit", epilog="Example: longpole schema audit > audit.schema.json")
 def audit() -> None:
     """Print the JSON Schema of `longpole audit --json`."""

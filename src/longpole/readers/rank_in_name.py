@@ -24,3 +24,18 @@ def rank_in_name(name: str) -> int | None:
         if match:
             return int(match[1])
     return None
+
+
+_ENDINGS: Final = re.compile(r"(?:\.(?:gz|zst|json|pickle|pkl|pt|trace|log|txt))+$", re.IGNORECASE)
+_NUMBERS: Final = re.compile(r"\d{1,9}")
+
+
+def last_number_in_name(path: str) -> int | None:
+    """Return the last number in a file's name without its endings, None where there is none.
+
+    >>> last_number_in_name("dumps/nccl_trace_rank_node02_5"), last_number_in_name("_dump_12.json.gz")
+    (5, 12)
+    """
+    name = _ENDINGS.sub("", path.replace("\\", "/").rpartition("/")[2])
+    numbers = _NUMBERS.findall(name)
+    return int(numbers[-1]) if numbers else None

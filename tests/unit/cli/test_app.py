@@ -150,7 +150,9 @@ BUCKETS_OPTIONS = (
 )
 SERVE_OPTIONS = ("--port", "--unit", *(o for o in OF_REPORT_TOO if o not in ("--color", "--json")))
 AUDIT_OPTIONS = ("--all", "--color", "--help", "--json", "--quiet")
+HANG_OPTIONS = ("--color", "--help", "--json", "--quiet", "--settings")
 AGREED = {
+    "hang": HANG_OPTIONS,
     "plan": PLAN_OPTIONS,
     "report": REPORT_OPTIONS,
     "explain": EXPLAIN_OPTIONS,

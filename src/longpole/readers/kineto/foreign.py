@@ -32,7 +32,10 @@ def describe_foreign(head: bytes) -> str:
     return "not JSON, a profiler trace was expected"
 
 
-_PICKLE: Final = "a pickle (perhaps a flight recorder dump, or a memory snapshot, which longpole memory reads)"
+_PICKLE: Final = (
+    "a pickle (perhaps a flight recorder dump, which longpole hang reads, or a memory snapshot, which longpole memory"
+    " reads)"
+)
 _BINARY: Final = (
     (b"SQLite format 3\0", "an SQLite database"),
     (b"\x80\x02", _PICKLE),
@@ -49,7 +52,7 @@ _BINARY: Final = (
 )
 
 _JSON: Final = (
-    ((b'"pg_config"', b'"entries"'), "a flight recorder dump"),
+    ((b'"pg_config"', b'"entries"'), "a flight recorder dump (longpole hang reads it)"),
     ((b'"segments"', b'"total_size"', b'"blocks"'), "a memory snapshot (longpole memory reads it)"),
     ((b'"rocprofiler-sdk-tool"',), "a rocprofv3 dump"),
     ((b'"resourceSpans"',), "an OpenTelemetry export"),

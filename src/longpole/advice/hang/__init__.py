@@ -1,0 +1,1 @@
+"""Which rank holds up a job that does not go on."""
