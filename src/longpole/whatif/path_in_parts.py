@@ -203,19 +203,35 @@ class _Walker:
         point = int(graph.completion[graph.units.index(end.unit)])
         while at_ns > end.until_ns:
             held = self._visit(rank)
-            visited, low = held.visited, len(held.visited.run.ranks[0].time_ns)
-            step = held.best[point]
-            from_ns = end.until_ns
-            if step >= 0:
-                point = int(visited.edges.src[step])
-                from_ns = max(min(int(visited.time_ns[point]), at_ns), end.until_ns)
-            if from_ns < at_ns:
-                self._note(rank, end.place, step, from_ns, at_ns)
-            at_ns = from_ns
-            if low <= point < low + len(held.operation):  # an arrival
-                operation = int(held.operation[point - low])
+            point, at_ns = self._walk_rank(held, rank, end, point, at_ns)
+            arrival = point - len(held.visited.run.ranks[0].time_ns)
+            if 0 <= arrival < len(held.operation):
+                operation = int(held.operation[arrival])
                 rank = int(self._last.rank[operation])
                 point = int(self._visit(rank).visited.run.ranks[0].entry[self._last.instance[operation]])
+
+    def _walk_rank(self, held: _Held, rank: int, end: End, point: int, at_ns: int) -> tuple[int, int]:
+        """Walk back on one rank, to an arrival or to where the unit's walk ends; return the point and its time."""
+        visited, until_ns = held.visited, end.until_ns
+        low = len(visited.run.ranks[0].time_ns)
+        behind = low + len(held.operation)
+        source, times, best = visited.edges.src.data, visited.time_ns.data, held.best
+        units, edges, starts_ns, ends_ns = self._walked.setdefault(rank, _Walked([], [], [], []))
+        while at_ns > until_ns:
+            step = best[point]
+            from_ns = until_ns
+            if step >= 0:
+                point = source[step]
+                from_ns = max(min(times[point], at_ns), until_ns)
+            if from_ns < at_ns:
+                units.append(end.place)
+                edges.append(step)
+                starts_ns.append(from_ns)
+                ends_ns.append(at_ns)
+            at_ns = from_ns
+            if low <= point < behind:
+                break
+        return point, at_ns
 
     def _visit(self, rank: int) -> _Held:
         if rank in self._held:
@@ -228,15 +244,10 @@ class _Walker:
         self._held[rank] = _Held(visited, best.data, _operations(self._recorded, visited.run))
         return self._held[rank]
 
-    def _note(self, rank: int, unit: int, edge: int, start_ns: int, end_ns: int) -> None:
-        steps = self._walked.setdefault(rank, _Walked([], [], [], []))
-        for column, value in zip(steps, (unit, edge, start_ns, end_ns), strict=True):
-            column.append(value)
-
     def _let_go(self, rank: int, held: _Held) -> None:
         """Describe the steps on a rank, while its graph is at hand."""
         walked = self._walked.pop(rank, None)
-        if walked is None:
+        if walked is None or not walked.unit:
             return
         unit = np.array(walked.unit[::-1], np.int32)
         edge, start_ns, end_ns = (np.array(column[::-1], np.int64) for column in walked[1:])
