@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -9,9 +10,11 @@ import numpy as np
 
 from longpole.analyses.name_book import CALL_CODE, OBJECT_CODE
 from longpole.timeline.columns import Kind
-from longpole.timeline.intervals import Intervals, covered_before, union
+from longpole.timeline.intervals import Intervals, covered_before, union, unite
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from longpole.analyses.name_book import NameBook
@@ -98,6 +101,43 @@ _FEW_OF: Final = 8  # one in so many calls is a rare one
 _OUTLIER_MIN_NS: Final = 10_000_000  # our choice: creating a communicator takes tens of milliseconds at least
 
 
+_BEGINS_CAPTURE: Final = re.compile(r"BeginCapture|capture_begin")
+_ENDS_CAPTURE: Final = re.compile(r"EndCapture|capture_end")
+
+
+def captures(names: Sequence[str], name: NDArray[np.int32], start_ns: Rows, end_ns: Rows) -> Intervals:
+    """Return when one thread captured a graph: from each call that begins to the next that ends.
+
+    What is launched meanwhile runs on no device, so that all of it is the capture's.
+
+    Args:
+        names: All names.
+        name: `[N]` of the thread's rows, by start.
+        start_ns: `[N]` int64 ns.
+        end_ns: `[N]` int64 ns.
+    """
+    used = np.unique(name).tolist()
+    begins = np.flatnonzero(np.isin(name, [code for code in used if _BEGINS_CAPTURE.search(names[code])]))
+    ends = np.flatnonzero(np.isin(name, [code for code in used if _ENDS_CAPTURE.search(names[code])]))
+    at = np.searchsorted(ends, begins)
+    closed = at < len(ends)
+    if not closed.any():
+        return Intervals.none()
+    return union(start_ns[begins[closed]], np.maximum(end_ns[ends[at[closed]]], start_ns[begins[closed]]))
+
+
+def _all_captures(timeline: Timeline) -> Intervals:
+    """Return when any thread captured a graph."""
+    host = timeline.host
+    if not any(_BEGINS_CAPTURE.search(name) for name in timeline.names):
+        return Intervals.none()
+    found = []
+    for track in np.unique(host.track).tolist():
+        mine = np.flatnonzero(host.track == track)
+        found.append(captures(timeline.names, host.name[mine], host.start_ns[mine], host.end_ns[mine]))
+    return unite(*found)
+
+
 def find_one_offs(
     timeline: Timeline, book: NameBook, units: list[Unit], setups: Rows, settings: Settings
 ) -> dict[int, OneOff]:
@@ -123,7 +163,8 @@ def find_one_offs(
     )
     found: dict[int, OneOff] = {}
     for why, rows in kinds:
-        for place, one_off in _shares(timeline, units, why, rows, settings).items():
+        more = _all_captures(timeline) if why == COMPILATION else Intervals.none()
+        for place, one_off in _shares(timeline, units, why, rows, more, settings).items():
             found.setdefault(place, one_off)
     return found
 
@@ -231,11 +272,13 @@ def _waiting_inside(timeline: Timeline, book: NameBook, rows: Rows | NDArray[np.
     return waited
 
 
-def _shares(timeline: Timeline, units: list[Unit], why: str, rows: Rows, settings: Settings) -> dict[int, OneOff]:
+def _shares(
+    timeline: Timeline, units: list[Unit], why: str, rows: Rows, more: Intervals, settings: Settings
+) -> dict[int, OneOff]:
     host = timeline.host
     if len(rows) == 0:
         return {}
-    cover: Intervals = union(host.start_ns[rows], host.end_ns[rows])
+    cover = unite(union(host.start_ns[rows], host.end_ns[rows]), more)
     found = {}
     for place, unit in enumerate(units):
         ends = np.array([unit.start_ns, unit.end_ns], np.int64)

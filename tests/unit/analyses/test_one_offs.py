@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from longpole.settings import Settings
+from longpole.timeline.columns import Kind
 from tests.build import Script, idle_us, measure, units
 
 
@@ -135,6 +136,19 @@ def test_capturing_a_graph_marks_its_unit() -> None:
     script.call("cudaGraphInstantiateWithFlags", 100, 900)
 
     assert _marked(script) == {0: "compilation"}
+
+
+def test_what_happens_while_a_graph_is_captured_is_the_captures() -> None:
+    """The calls that begin and end it are short; the model's Python between them takes 4 ms, and launches nothing."""
+    script = _steps()
+    script.span("cudaStreamBeginCapture", 10_100, 10_110, kind=Kind.RUNTIME)
+    script.span("cudaStreamEndCapture", 14_000, 14_100, kind=Kind.RUNTIME)
+    script.span("cudaStreamBeginCapture", 30_100, 30_110, kind=Kind.RUNTIME)  # the record ends before it does
+
+    found = units(measure(script))
+
+    assert _marked(script) == {1: "compilation"}
+    assert found[1].one_off_ns == 4_000_000
 
 
 def test_loading_weights_marks_its_unit() -> None:

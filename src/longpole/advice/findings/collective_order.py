@@ -7,11 +7,12 @@ stream      ═ b1 ═  ═ b2 ═       ═ last ═                    ═ gat
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from longpole.advice.findings.reductions import behind_backward
+from longpole.advice.findings.reductions import behind_backward, micro_batches, tells_backward
 from longpole.advice.operations import in_other_times, members, operations_of, where
 from longpole.advice.removal import transfer_lengths
 from longpole.advice.suspect import Suspect
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _REDUCES: Final = ("all_reduce", "reduce_scatter", "reduce")
 _GATHERS: Final = ("all_gather", "broadcast")
 _HALF: Final = 0.5
+_LARGE_BYTES: Final = 1 << 20  # norms and flags are smaller
 _AS_MUCH: Final = 0.5  # of the gradients' bytes: what is reduced besides them (norms, tied weights) is smaller
 
 
@@ -127,7 +129,7 @@ def _repeated(scene: Scene, part: Operations) -> list[Suspect]:
     """Suspect reductions that are done over again: for every micro-batch of a unit, or once more behind backward."""
     in_backward = part.backward > 0
     if not in_backward.any():
-        return []
+        return [] if any(tells_backward(view) for view in scene.views) else _untold_micro_batches(scene, part)
     return _every_micro_batch(scene, part.take(in_backward)) or _once_more(scene, part, in_backward)
 
 
@@ -145,6 +147,21 @@ def _every_micro_batch(scene: Scene, part: Operations) -> list[Suspect]:
         extra += [int(m) for rows in groups[:-1] for m in mine.operation[rows].tolist()]
     says = f"runs {rounds} times in a unit, once for each micro-batch, where the last time would do: {{cost}}"
     return _extra(scene, part.take(np.isin(part.operation, extra)), says, f"--set kind:{part.kind_name}=0.5x")
+
+
+def _untold_micro_batches(scene: Scene, part: Operations) -> list[Suspect]:
+    """Suspect rounds of all-reduces of the same sizes where nothing tells forward from backward."""
+    if part.kind_name != "all_reduce" or (part.size_bytes < _LARGE_BYTES).any():
+        return []
+    units = [part.take(part.unit == unit) for unit in np.unique(part.unit).tolist()]
+    rounds = {micro_batches(mine) for mine in units}
+    if len(rounds) != 1 or rounds == {1}:
+        return []
+    (n,) = rounds
+    extra = [int(m) for mine in units for m in mine.operation[: len(mine) - len(mine) // n].tolist()]
+    says = f"runs {n} times in a unit, it seems once for each micro-batch, where the last time would do: {{cost}}"
+    suspects = _extra(scene, part.take(np.isin(part.operation, extra)), says, f"--set kind:{part.kind_name}=0.5x")
+    return [replace(suspect, grade="inferred") for suspect in suspects]
 
 
 def _once_more(scene: Scene, part: Operations, in_backward: NDArray[np.bool_]) -> list[Suspect]:
@@ -165,9 +182,20 @@ def _spread(scene: Scene, part: Operations) -> list[Suspect]:
         return []
     reduced = operations.of_kind("all_reduce")
     in_backward = reduced.take(reduced.backward > 0)
+    if not any(tells_backward(view) for view in scene.views):
+        in_backward = _behind_all(reduced.take(reduced.size_bytes >= _LARGE_BYTES), part)
     if not set(in_backward.group.tolist()) & set(part.group.tolist()):
         return []
     return _extra(scene, part, "of buffers that every rank could compute itself: {cost}", "--set kind:broadcast=0")
+
+
+def _behind_all(reduced: Operations, part: Operations) -> Operations:
+    """Return reductions where all of a unit's lie behind its broadcasts: gradients, for buffers begin a unit."""
+    last_ns = {unit: int(part.start_ns[part.unit == unit].max()) for unit in np.unique(part.unit).tolist()}
+    behind = [
+        last_ns.get(unit, -1) < ns for unit, ns in zip(reduced.unit.tolist(), reduced.start_ns.tolist(), strict=True)
+    ]
+    return reduced if all(behind) else reduced.take(np.zeros(len(reduced), np.bool_))
 
 
 def _extra(scene: Scene, part: Operations, says: str, what_if: str) -> list[Suspect]:

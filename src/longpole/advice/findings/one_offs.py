@@ -8,11 +8,13 @@ from longpole.advice.places import longest
 from longpole.advice.removal import without_time
 from longpole.advice.suspect import Suspect
 from longpole.advice.words import on_ranks
+from longpole.analyses.one_offs import captures
 from longpole.digest.steady import real_units
 from longpole.records.findings import Evidence, Place
+from longpole.timeline.intervals import Intervals, unite
 
 if TYPE_CHECKING:
-    from longpole.advice.scene import Scene
+    from longpole.advice.scene import RankView, Scene
 
 _SAYS: Final = {
     "communicator_setup": "creating communicators takes {cost}, in the first units only",
@@ -57,7 +59,7 @@ def find(scene: Scene) -> list[Suspect]:
 
 def _recurring(scene: Scene) -> list[Suspect]:
     """Suspect compiling and capturing that most units pay for."""
-    times = {view.place: view.under(view.call == "compile") for view in scene.views}
+    times = {view.place: unite(view.under(view.call == "compile"), _capturing(view)) for view in scene.views}
     least_ns = scene.settings.finding_min_share * scene.period_ns / 2
     views = [view for view in scene.views if view.mean_ns(times[view.place]) >= least_ns]
     if not views:
@@ -77,6 +79,15 @@ def _recurring(scene: Scene) -> list[Suspect]:
             holds_host=True,
         )
     ]
+
+
+def _capturing(view: RankView) -> Intervals:
+    """Return when a main thread captured graphs."""
+    host = view.graph.host
+    if view.main < 0:
+        return Intervals.none()
+    rows = slice(int(host.first[view.main]), int(host.first[view.main + 1]))
+    return captures(view.graph.names, host.name[rows], host.start_ns[rows], host.end_ns[rows])
 
 
 def _excess_ns(scene: Scene, why: str, name: str) -> int:

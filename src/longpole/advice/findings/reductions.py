@@ -23,13 +23,17 @@ if TYPE_CHECKING:
 
 _LARGE_BYTES: Final = 1 << 20  # norms and flags are reduced behind backward because they belong there
 _BUCKET_BYTES: Final = 25 << 20  # what DistributedDataParallel reduces at once unless told otherwise
+_LAST_MIN: Final = 0.8  # of what a unit computes lies before: what follows is the optimizer
+_BACKWARD_SHARE: Final = 2 / 3  # of forward and backward: twice the products of matrices
+_PASS_MIN: Final = 1.3  # times the distance of buckets: a forward pass and a bucket's own computing lie between rounds
 _SHOWN_MIN: Final = 0.9  # of the transfers: what is hidden in part began beside backward
 
 
 def behind_backward(scene: Scene, part: Operations) -> list[Suspect]:
     """Suspect reductions of one kind and group that all begin when backward has ended, and show nearly in full.
 
-    The bucket that is complete last stays: of several operations the last one, of one its share of 25 MiB.
+    The bucket that is complete last stays: of several operations the last one, of one its share of 25 MiB. Where
+    nothing tells backward from forward, several in a row behind what a unit computes are taken for gradients.
     """
     part = part.take(part.size_bytes >= _LARGE_BYTES)
     if len(part) == 0 or part.exposed_ns.sum() < _SHOWN_MIN * part.transfer_ns.sum():
@@ -43,7 +47,7 @@ def behind_backward(scene: Scene, part: Operations) -> list[Suspect]:
         room_ns = _backward_ns(view, mine)
         if room_ns == 0:
             return []
-        left |= _left_over(mine, room_ns)
+        left |= left_over(mine, room_ns)
     exposed_ns = int(part.exposed_ns.sum()) // part.n_units
     first = where(scene, int(part.operation[0]))
     return [
@@ -76,21 +80,49 @@ def _view_of(scene: Scene, part: Operations) -> RankView | None:
 def _backward_ns(view: RankView, mine: Operations) -> int:
     """Return how long backward computed right before one unit's operations; 0 where it did not, or goes on between."""
     spans = view.graph.spans
-    rows = np.flatnonzero(spans.compute)
+    u = int(view.unit_of(mine.start_ns[:1] - view.offset_ns)[0])
+    rows = np.flatnonzero(spans.compute & (spans.unit == u))
     start_ns = view.device_start_ns[rows] + view.offset_ns
     order = np.argsort(start_ns)
     rows, start_ns = rows[order], start_ns[order]
+    dur_ns = (view.device_end_ns - view.device_start_ns)[rows]
     low, high = np.searchsorted(start_ns, [mine.start_ns.min(), mine.start_ns.max()])
     stage = spans.stage[rows]
-    if low == 0 or high > low or stage[low - 1] != STAGE_CODE["backward"]:
+    if low == 0 or high > low:
+        return 0
+    if not tells_backward(view):
+        last = len(mine) > 1 and dur_ns[:low].sum() >= _LAST_MIN * dur_ns.sum()
+        return int(_BACKWARD_SHARE * dur_ns[:low].sum()) if last else 0
+    if stage[low - 1] != STAGE_CODE["backward"]:
         return 0
     before = stage[:low] != STAGE_CODE["backward"]
     begin = int(np.flatnonzero(before)[-1]) + 1 if before.any() else 0
-    backward = rows[begin:low]
-    return int((view.device_end_ns - view.device_start_ns)[backward].sum())
+    return int(dur_ns[begin:low].sum())
 
 
-def _left_over(mine: Operations, room_ns: int) -> dict[int, int]:
+def tells_backward(view: RankView) -> bool:
+    """Tell whether any of a rank's kernels is known to be of backward: without operators and annotations none is."""
+    spans = view.graph.spans
+    return bool((spans.compute & (spans.stage == STAGE_CODE["backward"])).any())
+
+
+def micro_batches(mine: Operations) -> int:
+    """Return how many rounds of the same buckets one unit's operations are, by sizes and distances alone; 1 for none.
+
+    The sizes of two or more operations repeat, and before each round lies a stretch in which nothing is reduced, the
+    next forward pass: layers that reduce what they computed (tensor parallel, shards) follow at even distances.
+    """
+    n, distance_ns = len(mine), np.diff(mine.start_ns)
+    for size in range(2, n // 2 + 1):
+        if n % size or (mine.size_bytes != np.tile(mine.size_bytes[:size], n // size)).any():
+            continue
+        between = np.arange(1, n) % size == 0
+        if distance_ns[between].min() >= _PASS_MIN * distance_ns[~between].max():
+            return n // size
+    return 1
+
+
+def left_over(mine: Operations, room_ns: int) -> dict[int, int]:
     """Return what is left of the transfers of one unit where backward hides what it can: operation -> ns."""
     if len(mine) == 1:
         share = min(_BUCKET_BYTES / int(mine.size_bytes[0]), 1.0)
