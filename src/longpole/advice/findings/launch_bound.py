@@ -74,6 +74,8 @@ def _is_bound(view: RankView) -> bool:
     if reasons_ns < scene.settings.finding_min_share * scene.period_ns / 2:
         return False
     ran = union(view.device_start_ns, view.device_end_ns)
+    if len(ran.start_ns) == 0:  # kernels without length
+        return False
     gaps = complement(ran, int(ran.start_ns[0]), int(ran.end_ns[-1]))
     length_ns = gaps.end_ns - gaps.start_ns
     short_ns = int(length_ns[length_ns < scene.settings.pause_min_ns].sum())

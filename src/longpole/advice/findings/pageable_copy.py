@@ -62,7 +62,7 @@ def copies(view: RankView) -> NDArray[np.int64]:
     """Return the device rows of copies that pageable memory makes the host wait for."""
     graph = view.graph
     spans, host = graph.spans, graph.host
-    mine = np.flatnonzero(spans.is_copy & (spans.object != OBJECT_CODE["host"]))
+    mine = np.flatnonzero(spans.is_copy & (spans.object != OBJECT_CODE["host"]) & (spans.launch >= 0))
     if len(mine) == 0:
         return mine.astype(np.int64)
     meanings = {int(code): view.scene.vocabulary.copy(graph.names[int(code)]) for code in np.unique(spans.name[mine])}
@@ -74,12 +74,11 @@ def copies(view: RankView) -> NDArray[np.int64]:
         ],
         np.bool_,
     )
-    linked = spans.launch[mine] >= 0
-    launch = np.maximum(spans.launch[mine], 0)
+    launch = spans.launch[mine]
     dur_ns = view.device_end_ns[mine] - view.device_start_ns[mine]
     call_ns = (host.end_ns - host.start_ns)[launch]
-    waited = linked & (call_ns >= _AS_LONG * dur_ns) & (call_ns > view.scene.settings.blocking_copy_min_ns)
-    chosen = linked & waited & (pageable | unsaid) & ~_inside_activity(view, launch)
+    waited = (call_ns >= _AS_LONG * dur_ns) & (call_ns > view.scene.settings.blocking_copy_min_ns)
+    chosen = waited & (pageable | unsaid) & ~_inside_activity(view, launch)
     return mine[chosen].astype(np.int64)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from longpole.timeline.columns import DEVICE_KINDS, HOST_KINDS
+from longpole.timeline.columns import DEVICE_KINDS, HOST_KINDS, Kind
 from longpole.timeline.placing import duplicates, overlong_on_stream, overrunning, strays, unclosed_frames, untimed
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def place(rows: Rows, complaints: Complaints, settings: Settings) -> None:
     remark = f"; {n_device - int(no_time.sum()):,} of {n_device:,} device spans have a time"
     complaints.rows("kernel.time.missing", "warn", np.flatnonzero(no_time), IDLE_VOIDS, remark)
     rows.mine = rows.mine & ~no_time
+    _complain_of_lengths(rows, complaints)
     _drop_strays(rows, complaints, settings)
     placeable &= rows.mine
     frames = np.flatnonzero(placeable)
@@ -50,6 +51,15 @@ def place(rows: Rows, complaints: Complaints, settings: Settings) -> None:
 
 
 IDLE_VOIDS: Final = ["@/ledger/device/idle_ns", "@/device_span/idle_ns"]
+
+
+def _complain_of_lengths(rows: Rows, complaints: Complaints) -> None:
+    """Complain of kernels without a length where most have none: whole microseconds round few of them to 0."""
+    kernels = rows.of((Kind.KERNEL,))
+    no_length = kernels[rows.end_ns[kernels] == rows.start_ns[kernels]]
+    if 2 * len(no_length) > len(kernels):
+        remark = f"; {len(no_length):,} of {len(kernels):,} kernels have a start and no length, and count as no time"
+        complaints.rows("kernel.time.missing", "warn", no_length, IDLE_VOIDS, remark)
 
 
 def _drop_strays(rows: Rows, complaints: Complaints, settings: Settings) -> None:

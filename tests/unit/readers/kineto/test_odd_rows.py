@@ -247,3 +247,34 @@ def test_a_line_of_a_log_behind_the_document_is_no_second_document(tmp_path: Pat
 
     assert _row(report).ledger.device.compute_ns == 150_000
     assert _codes(report) == {"json.syntax.repaired": 1}
+
+
+# ----------------------------------------------------------------------------------------------- hardly anything
+
+
+def test_kernels_without_a_length_are_no_idle_device(tmp_path: Path) -> None:
+    events = [event | ({"dur": 0} if event["cat"] == "kernel" else {}) for event in steps(4)]
+
+    report = report_on(write(tmp_path / "a.json", events))
+
+    assert _row(report).ledger.device.compute_ns == 0
+    (finding,) = [finding for finding in report.integrity if finding.code == "kernel.time.missing"]
+    assert finding.count == 4
+    assert "4 of 4 kernels have a start and no length" in finding.message
+    assert "/ranks/0/ledger/device/idle_ns" in [entry.at for entry in report.unknown]
+
+
+def test_few_kernels_without_a_length_are_short_ones(tmp_path: Path) -> None:
+    events = steps(4)
+    events[2]["dur"] = 0
+
+    assert "kernel.time.missing" not in _codes(report_on(write(tmp_path / "a.json", events)))
+
+
+@pytest.mark.parametrize("category", ["kernel", "gpu_memcpy", "gpu_memset"])
+def test_a_single_device_span_without_any_host_row_is_a_record(tmp_path: Path, category: str) -> None:
+    name = {"kernel": "gemm", "gpu_memcpy": "Memcpy HtoD (Pageable -> Device)", "gpu_memset": "Memset (Device)"}
+
+    row = _row(report_on(write(tmp_path / "a.json", [kernel(0, 5, name[category]) | {"cat": category}])))
+
+    assert (row.ledger.wall_ns, row.device_span.busy_ns) == (5_000, 5_000)
