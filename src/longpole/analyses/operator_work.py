@@ -65,6 +65,8 @@ WHYS: Final = (
 _KERNEL_TYPES: Final = (("BFloat16", "bf16"), ("Half", "fp16"), ("double", "fp64"), ("float", "fp32"))
 _PERCENT_MAX: Final = 100
 _TF32_BIT: Final = 1 << len(_KERNEL_TYPES)
+_TRANSFORM_BIT: Final = 2 * _TF32_BIT
+_TRANSFORMS: Final = ("winograd", "sp3asmconv", "fft")  # convolutions by fewer products; the second is MIOpen's name
 _REDUCED_PRODUCT: Final = ("tf32", "s1688gemm", "s1688tensorop")  # kernels that take 19 of 32 bits
 
 
@@ -345,7 +347,8 @@ def _marks(timeline: Timeline, row: DeviceRow) -> Ints:
     for code in np.unique(row.spans.name).tolist():
         name = timeline.names[code]
         bits = sum(1 << place for place, (mark, _) in enumerate(_KERNEL_TYPES) if mark in name)
-        found[code] = bits | (_TF32_BIT if any(mark in name for mark in _REDUCED_PRODUCT) else 0)
+        bits |= _TF32_BIT if any(mark in name for mark in _REDUCED_PRODUCT) else 0
+        found[code] = bits | (_TRANSFORM_BIT if any(mark in name.lower() for mark in _TRANSFORMS) else 0)
     return found
 
 
@@ -370,6 +373,8 @@ def _work(timeline: Timeline, signature: _Signature) -> Work | None:
     list_dtype = seen.pop() if len(seen) == 1 else ""
     call = _read_call(timeline, signature.call, list_dtype)
     work = count_work(call, _read_call(timeline, signature.partner)) if call is not None else None
+    if work is not None and work.family == "convolution" and signature.marks & _TRANSFORM_BIT:
+        work = replace(work, flops=None)  # how many it computes is the library's affair
     if work is None or work.processor != "tensor" or work.dtype not in ("fp32", "fp64"):
         return work
     # Products of full 32-bit numbers run on vector units, unless the kernel's name says that it drops bits.

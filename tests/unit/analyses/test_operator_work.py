@@ -132,6 +132,22 @@ def test_32_bit_products_run_on_vector_units_unless_their_kernel_drops_bits() ->
     assert found == {"fp32": ("vector", 10_000), "tf32": ("tensor", 20_000)}
 
 
+def test_convolutions_by_a_transform_compute_fewer_flops_than_their_definition() -> None:
+    """3 × 3 weights on 8 × 8 places, by the same call twice: one kernel's name tells of Winograd's algorithm."""
+    script = Script()
+    script.step(0, 0, 200)
+    shapes, types = "[[2, 3, 8, 8], [4, 3, 3, 3]]", '["float", "float"]'
+    values = '["", "", "", "[1, 1]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1"]'
+    for start, name in ((0, "implicit_convolve_sgemm"), (20, "volta_scudnn_winograd_128x128_ldg1_ldg4")):
+        script.op("aten::convolution", start, start + 20, shapes=shapes, types=types).values = values
+        script.kernel(50 + start, 60 + start, script.launch(start + 5, start + 8), name=name)
+
+    found = sorted(work_of(script).operators, key=lambda one: one.start_ns)
+
+    moved_bytes = 4 * (2 * 3 * 64 + 4 * 3 * 9 + 2 * 4 * 64)
+    assert [(one.flops, one.moved_bytes) for one in found] == [(2 * 2 * 64 * 108, moved_bytes), (None, moved_bytes)]
+
+
 def test_lists_of_tensors_have_the_type_that_their_kernel_names() -> None:
     script = Script()
     script.step(0, 0, 200)

@@ -4,8 +4,8 @@ With a weight of `[out, in / groups, k…]`, one result place costs 2 · (all we
 convolution does the same for each place of its input. Backward does it once for the input's gradient and once for the
 weight's, as far as its mask asks for them.
 
-*Source:* the definition; argument orders are PyTorch's (`native_functions.yaml`). Whether a library uses a transform
-with fewer multiplications (Winograd, FFT) is not seen: a rate above the peak says so.
+*Source:* the definition; argument orders are PyTorch's (`native_functions.yaml`). That a library uses a transform with
+fewer multiplications (Winograd, FFT) only the names of its kernels say: what is counted here is not what it computes.
 """
 
 from __future__ import annotations
