@@ -10,6 +10,8 @@ from longpole.costs.architecture import Architecture
 from longpole.costs.calibration_fit import MeasuredStep
 from longpole.costs.cluster import cluster_of
 from longpole.costs.collective_time import CollectiveCosts
+from longpole.costs.conventions import CONVENTIONS
+from longpole.costs.flops import counts
 from longpole.costs.layout import Layout, Recompute, Work
 from longpole.costs.presets import preset
 from longpole.costs.step import StepTime, step_time
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 A100 = CollectiveCosts(cluster_of(find_device("A100-SXM4-80GB"), 25e9, 8))  # Selene: one HDR link of 200 Gb/s each
 A100_SHARED = CollectiveCosts(cluster_of(find_device("A100-SXM4-80GB"), 12.5e9, 8))  # vTrain: 800 Gb/s a node
+A100_JEAN_ZAY = CollectiveCosts(cluster_of(find_device("A100-SXM4-80GB"), 6.25e9, 8))  # four links of 100 Gb/s a node
 H100 = CollectiveCosts(cluster_of(find_device("H100-SXM5-80GB"), 50e9, 8))
 B200 = CollectiveCosts(cluster_of(find_device("B200-SXM-180GB"), 50e9, 8))
 H100_TITAN = CollectiveCosts(  # 96 GB of HBM2e at 2.4 TB/s and 500 W: the table's peak is beyond its power
@@ -265,3 +268,52 @@ def bridge(oracles: Path) -> list[Case]:
         )
         found.append(Case(step, systems[row["system"]], Software(hides_tp=True)))
     return found
+
+
+def whole_runs() -> list[Case]:
+    """Runs that papers and their pages describe whole; nothing was set by them, or looked at before it was set.
+
+    Sources: MT-NLG 530B, arXiv:2201.11990, section 2.4, of 280, 350 and 420 servers; BLOOM, arXiv:2211.05100, and
+    BigScience's page, 150 TFLOP/s of each device as SC21 counts them; Nemotron-4 340B, arXiv:2406.11704, table 2.
+    """
+    old = Software(hides_pp=False, hides_dp=False)
+    work = {"sequence": 2048, "recompute": "full", "flash": False, "fused_loss": False}
+    mt_nlg = _gpt("MT-NLG 530B", layers=105, hidden=20480, heads=128, vocabulary=51200)
+    bloom = _gpt("BLOOM", layers=70, hidden=14336, heads=112, vocabulary=250880)
+    nemotron = Architecture(
+        name="Nemotron-4 340B", layers=96, hidden=18432, heads=96, key_value_heads=8, head_dim=192, feed_forward=73728,
+        vocabulary=256000, gated=False,
+    )  # fmt: skip
+    steps = [
+        MeasuredStep(
+            model=mt_nlg,
+            layout=Layout(tp=8, pp=35, dp=replicas),
+            work=Work(micro_batch=1, global_batch=1920, **work),  # type: ignore[arg-type]
+            step_s=step_s,
+            name=f"MT-NLG 530B, {replicas * 280} devices",
+        )
+        for replicas, step_s in ((8, 60.1), (10, 50.2), (12, 44.4))
+    ]
+    jean_zay = MeasuredStep(
+        model=bloom,
+        layout=Layout(tp=4, pp=12, dp=8, zero=1),
+        work=Work(micro_batch=2, global_batch=2048, **work),  # type: ignore[arg-type]
+        step_s=2048 * 2048 * counts(bloom, 2048).under(CONVENTIONS["sc21_hw"]) / (384 * 150e12),
+        name="BLOOM, 384 devices",
+    )
+    hopper = MeasuredStep(
+        model=nemotron,
+        layout=Layout(tp=8, pp=12, vp=8, dp=64, sp=True, zero=1, schedule="interleaved"),
+        work=Work(sequence=4096, micro_batch=1, global_batch=2304, recompute="selective"),
+        step_s=8.0,
+        name="Nemotron-4 340B, 6144 devices",
+    )
+    ampere = [*(Case(step, A100, old) for step in steps), Case(jean_zay, A100_JEAN_ZAY, old)]
+    return [*ampere, Case(hopper, H100, Software())]
+
+
+def _gpt(name: str, *, layers: int, hidden: int, heads: int, vocabulary: int) -> Architecture:
+    return Architecture(
+        name=name, layers=layers, hidden=hidden, heads=heads, key_value_heads=heads, head_dim=hidden // heads,
+        feed_forward=4 * hidden, vocabulary=vocabulary, gated=False, tied=True, biases=True, layer_norm=True,
+    )  # fmt: skip

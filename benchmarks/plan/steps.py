@@ -13,7 +13,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from longpole.costs.calibration_fit import fit_calibration
-from tests.published_steps import bridge, korthikanti, mpt, sc21, simumax, torchtitan, vtrain
+from tests.published_steps import bridge, korthikanti, mpt, sc21, simumax, torchtitan, vtrain, whole_runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +43,7 @@ def main() -> int:
         "Megatron-Bridge, GB200, FP8": [case for case in shown if "GB200" in case.step.name],
         "SimuMax, B200, dense": [case for case in cases if case.step.model.experts is None],
         "SimuMax, B200, experts": [case for case in cases if case.step.model.experts is not None],
+        "whole runs: MT-NLG, BLOOM, Nemotron-4": whole_runs(),
     }
     print(_HEAD)
     for name, rows in tables.items():

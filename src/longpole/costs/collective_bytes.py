@@ -212,7 +212,7 @@ def _reduced(sender: Sender, held: float, among: tuple[Dimension, int], of: str)
     if zero == 0:
         yield sender.once(f"gradients{of}", (dimension, "all_reduce", group), gradients, "the last backward pass")
         return
-    if zero == 1:
+    if zero in (1, 2) and not sender.layout.divides_gradients:
         yield sender.once(f"gradients{of}", scatter, gradients, "the last backward pass")
     elif sender.layout.keeps_gathered:  # one module after the other, behind all passes
         yield sender.once(f"gradients{of}", scatter, gradients)

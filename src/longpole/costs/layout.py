@@ -73,6 +73,16 @@ class Layout:
         """
         return self.zero == 3 and self.pp > 1
 
+    @property
+    def divides_gradients(self) -> bool:
+        """Whether gradients are divided while micro-batches are summed, and so reduced behind each of them.
+
+        Not of ZeRO-2 under a pipeline: DeepSpeed refuses the two together, and others sum whole gradients and reduce
+        them once (MegaScale, arXiv:2402.15627, section 3.2; Llama 3, arXiv:2407.21783, section 3.3.2). There it is as
+        ZeRO-1.
+        """
+        return self.zero == 3 or (self.zero == 2 and self.pp == 1)
+
     def chunks(self, layers: int) -> tuple[int, ...]:
         """Return how many layers each of the pp · vp chunks has, in the order of the model.
 

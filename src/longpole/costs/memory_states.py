@@ -193,7 +193,8 @@ def held_by_stage(model: Architecture, layout: Layout) -> tuple[Held, ...]:
 def state_bytes(held: Held, layout: Layout, work: Work, optimizer: Optimizer) -> StateBytes:
     """Return what the states of these parameters take on a device.
 
-    *Formula:* `STATE_BYTES`, with shards by ZeRO stage: from 1 the optimizer, from 2 the gradients, from 3 the weights.
+    *Formula:* `STATE_BYTES`, with shards by ZeRO stage: from 1 the optimizer, from 2 the gradients (under a
+    pipeline from 3), from 3 the weights.
     """
     terms = state_terms(held, layout, work, optimizer)
     return StateBytes(
@@ -208,7 +209,7 @@ def state_terms(held: Held, layout: Layout, work: Work, optimizer: Optimizer) ->
     sharded = (layout.dp * layout.cp, layout.expert_dp)
     return {
         "weights": _inputs(held, ELEMENT_BYTES[work.dtype], sharded if layout.zero >= 3 else _WHOLE),
-        "gradients": _inputs(held, work.gradient_bytes, sharded if layout.zero >= 2 else _WHOLE),
+        "gradients": _inputs(held, work.gradient_bytes, sharded if layout.divides_gradients else _WHOLE),
         "optimizer": _inputs(held, optimizer.state_bytes(work.dtype), sharded if layout.zero >= 1 else _WHOLE),
     }
 

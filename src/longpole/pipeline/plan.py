@@ -242,8 +242,8 @@ def _defaults(told: Told) -> list[PlanDefault]:
 def expected_error(planned: Planned, spent: StepTime) -> tuple[float, str]:
     """Return how far a step's time may be off, and why.
 
-    *Source:* decision 0034: published steps of large dense models within 7 % on A100, within 25 % on newer devices,
-    whose software differs more; experts within 30 %, small ones and what is bound by launches within 40 %.
+    *Source:* decision 0034: published steps of large dense models within 25 %: Megatron-LM's own on A100 within 7 %,
+    other software's further; experts within 30 %, small ones and what is bound by launches within 40 %.
     """
     if planned.error_share is not None:
         return planned.error_share, f"constants {planned.calibration.source}"

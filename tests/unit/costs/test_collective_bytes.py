@@ -135,6 +135,26 @@ def test_weights_that_stay_gathered_are_gathered_once() -> None:
     assert gathers == [2 * 41, 41]  # 40 layers, and what is around them
 
 
+def test_zero_2_under_a_pipeline_is_as_zero_1() -> None:
+    """Whole gradients are summed over the micro-batches and reduced once; without a pipeline, behind each."""
+    work = _work(global_batch=512)
+    of_data = {
+        (stage, pp): [
+            (one.kind, one.count)
+            for one in step_messages(LLAMA_13B, Layout(dp=8, pp=pp, zero=stage), work)
+            if one.dimension == "dp"
+        ]
+        for stage in (1, 2)
+        for pp in (1, 2)
+    }
+
+    assert of_data[2, 2] == of_data[1, 2] == of_data[1, 1] == [("reduce_scatter", 1.0), ("all_gather", 1.0)]
+    assert of_data[2, 1] == [
+        ("reduce_scatter", work.micro_batches(Layout(dp=8))),
+        ("all_gather", 1.0),
+    ]
+
+
 def test_fsdp_under_a_pipeline_gathers_and_reduces_once_a_step() -> None:
     """As PyTorch's stages do; nothing runs beside the reduction, which comes behind the last micro-batch."""
     layout = Layout(dp=8, pp=2, zero=3)
