@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _TAG: Final = re.compile("<[^>]*>")
+_PLACE: Final = re.compile(
+    r"^(?:/|[A-Za-z]:)[^\s():]*?(?:lib/python3\.\d+/(?:site|dist)-packages|(?:site|dist)-packages|lib/python3\.\d+)/"
+    r"(?=[^\s]*\.py\()"
+)
 _FIGURE_MAX: Final = 14  # characters of a figure with its unit; more is a text
 _SHOWN: Final = 400  # characters of one text; a name of 4 kB is told by its beginning and its end
 
@@ -47,6 +51,15 @@ def text(value: object, most: int = _SHOWN) -> str:
         end = most // 3
         plain = f"{plain[: most - end - 3]} … {plain[-end:]}"
     return html.escape(plain)
+
+
+def without_place(frame: str) -> str:
+    """Return a frame of Python without where its library is installed: that tells nothing of the program.
+
+    >>> without_place("/home/me/env/lib/python3.11/site-packages/torch/nn/modules/linear.py(114): forward")
+    'torch/nn/modules/linear.py(114): forward'
+    """
+    return _PLACE.sub("", frame)
 
 
 def section(figure: Figure, *body: str, open_text: str = "") -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from longpole.report.page.charts import legend
+from longpole.report.page.ledger import render_ledger, render_units
 from longpole.report.page.markup import Figure, section, text
 from longpole.report.page.resources import render_resources
 from longpole.report.page.sections import (
@@ -21,14 +22,13 @@ from longpole.report.page.sections import (
     render_findings,
     render_header,
     render_heat,
-    render_ledger,
     render_path,
     render_record,
-    render_units,
 )
 from longpole.report.page.shell import asset, made_from, write_page
 from longpole.report.page.timeline import heights_told, timeline_data
 from longpole.report.page.what_if import render_what_if
+from longpole.report.page.why import render_idle, render_work
 from longpole.vocabulary.objects import OBJECTS
 
 if TYPE_CHECKING:
@@ -77,11 +77,13 @@ def render_page(report: Report, drawing: Drawing | None) -> bytes:
         render_ledger(report),
         _timeline(drawing),
         render_path(report),
+        render_idle(report),
         render_candidates(report),
         render_what_if(report),
         render_units(report),
         render_heat(report),
         render_collectives(report),
+        render_work(report),
         render_resources(report),
         render_record(report),
     ]
@@ -119,6 +121,7 @@ def _navigation(report: Report, drawing: Drawing | None) -> str:
     links.append(("ledger", "ledger"))
     links += [("gantt", "timeline")] if drawing is not None and drawing.units else []
     links += [("path", "critical path")]
+    links += [("idle", "why nothing ran")] if any(report.ledger.idle_ns.values()) else []
     links += [("candidates", "worth trying")] if report.candidates else []
     links += [("collectives", "collectives")] if report.collectives else []
     links += [("resources", "resources")]

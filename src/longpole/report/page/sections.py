@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from longpole.records.ledger import Unknown
-from longpole.report.document import Headline
-from longpole.report.page.charts import Bar, Cell, heat_map, legend, stacked_bars
+from longpole.report.page.charts import Cell, heat_map
+from longpole.report.page.ledger import label_of
 from longpole.report.page.markup import Figure, section, share, table, text, time
 from longpole.units import format_ns
-from longpole.vocabulary.objects import OBJECTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,16 +16,15 @@ if TYPE_CHECKING:
     from longpole.records.collectives import CostModel
     from longpole.records.critical_path import CriticalPath
     from longpole.records.findings import CandidateEntry, CauseFinding
-    from longpole.records.ledger import Ledger
-    from longpole.report.document import RankEntry, Report, UnitEntry
+    from longpole.report.document import Headline, RankEntry, Report, UnitEntry
     from longpole.report.operations import Operations
     from longpole.timeline.integrity import Finding
 
 _One = TypeVar("_One")
-_RANKS_MAX: Final = 64  # bars of ranks; beyond, those that differ most from the middle
 _HEAT_ROWS_MAX: Final = 256
 _HEAT_COLUMNS_MAX: Final = 200
 _ROWS_MAX: Final = 40
+_LATE_MAX: Final = 8
 
 _BASIS: Final = {
     "replay": "by replay of the recorded run",
@@ -47,19 +45,6 @@ CANDIDATES: Final = Figure(
     "Changes that apply to this run, each alone, with what the replay predicts and what the change must record so that"
     " longpole verify can judge it. Predicted is not measured.",
     "docs/guides/candidates.md",
-)
-LEDGER: Final = Figure(
-    "ledger",
-    "Where a unit goes",
-    "Every nanosecond of a unit is charged to exactly one object, so exposed times add up to the unit's wall time."
-    " Hidden time ran under something else and cost nothing; it is drawn thin.",
-    "docs/concepts/ledger.md",
-)
-BY_UNIT: Final = Figure(
-    "units",
-    "Unit by unit",
-    "The same for each unit of one rank: the rank that the long pole is on, else the first.",
-    "docs/concepts/ledger.md",
 )
 HEAT: Final = Figure(
     "heat",
@@ -218,94 +203,6 @@ def _contract(one: CandidateEntry) -> str:
     return text(", ".join(one.must_record)) + missing
 
 
-def render_ledger(report: Report) -> str:
-    """Return a bar for the run and for each rank, mean of its units."""
-    ranks = _chosen(report)
-    bars = [_bar("all, mean", report.ledger, 1)] if len(report.ranks) > 1 else []
-    bars += [_bar(_label(entry), entry.ledger, max(_units(entry), 1)) for entry in ranks]
-    bars = [bar for bar in bars if bar.parts]
-    if not bars:
-        return ""
-    left = ""
-    if len(ranks) < len(report.ranks):
-        left = f"<p class=note>{len(ranks)} of {len(report.ranks)} ranks, those that differ most.</p>"
-    names = [name for name in OBJECTS if any(name in bar.parts or name in bar.hidden for bar in bars)]
-    chart = stacked_bars(bars, "Ledger: mean of a unit, by rank and object")
-    return section(LEDGER, legend(names), chart, left, _sums(report))
-
-
-def _sums(report: Report) -> str:
-    ledger = report.ledger
-    rows = [
-        [
-            text(name),
-            time(one.exposed_ns),
-            share(one.exposed_ns / ledger.wall_ns if ledger.wall_ns else None),
-            time(getattr(one, "hidden_ns", None)),
-        ]
-        for name, one in ledger.objects.items()
-        if one.exposed_ns or isinstance(getattr(one, "hidden_ns", None), int)
-    ]
-    rows.append(["<b>sum</b>", f"<b>{time(ledger.wall_ns)}</b>", "", ""])
-    whole = table(["object", "exposed", "share", "hidden"], rows, shape="narrow")
-    return f"<details><summary>As a table: mean of a steady unit</summary>{whole}</details>"
-
-
-def _chosen(report: Report) -> list[RankEntry]:
-    if len(report.ranks) <= _RANKS_MAX:
-        return list(report.ranks)
-    middle = sorted(_busy_share(entry) for entry in report.ranks)[len(report.ranks) // 2]
-    apart = sorted(report.ranks, key=lambda entry: -abs(_busy_share(entry) - middle))[:_RANKS_MAX]
-    return sorted(apart, key=lambda entry: (entry.rank, entry.device))
-
-
-def _busy_share(entry: RankEntry) -> float:
-    time_ns = entry.ledger.objects.get("compute")
-    return time_ns.exposed_ns / entry.ledger.wall_ns if time_ns is not None and entry.ledger.wall_ns else 0.0
-
-
-def _units(entry: RankEntry) -> int:
-    return sum(unit.steady for unit in entry.units) or len([u for u in entry.units if u.kind not in ("head", "tail")])
-
-
-def _label(entry: RankEntry) -> str:
-    return f"rank {entry.rank}" + (f" {entry.device}" if entry.device else "")
-
-
-def _bar(label: str, ledger: Ledger, units: int) -> Bar:
-    parts, hidden = {}, {}
-    for name, one in ledger.objects.items():
-        exposed = one.exposed_ns / units
-        if exposed > 0:
-            part = f", {100 * one.exposed_ns / ledger.wall_ns:.1f} %" if ledger.wall_ns else ""
-            parts[name] = (exposed, f"{label}: {name} exposed {format_ns(round(exposed))}{part}")
-        under = getattr(one, "hidden_ns", None)
-        if isinstance(under, int) and under > 0:
-            hidden[name] = (under / units, f"{label}: {name} hidden {format_ns(round(under / units))}")
-    return Bar(label, parts, hidden)
-
-
-def render_units(report: Report) -> str:
-    """Return a bar for each unit of the rank that matters most."""
-    rank = report.headline.rank if isinstance(report.headline, Headline) and report.headline.rank is not None else None
-    entry = next((one for one in report.ranks if rank is None or one.rank == rank), None)
-    if entry is None:
-        return ""
-    units = [unit for unit in entry.units if unit.kind not in ("head", "tail")][:_ROWS_MAX]
-    if len(units) < 2:
-        return ""
-    bars = [
-        Bar(
-            unit.name + ("" if unit.steady else " *"),
-            {n: (t, f"{unit.name}: {n} exposed {format_ns(t)}") for n, t in unit.exposed_ns.items() if t > 0},
-            {},
-        )
-        for unit in units
-    ]
-    note = "<p class=note>* not steady: no mean counts it.</p>" if any(not unit.steady for unit in units) else ""
-    return section(BY_UNIT, f"<p>{text(_label(entry))}</p>", stacked_bars(bars, "Ledger unit by unit"), note)
-
-
 def render_heat(report: Report) -> str:
     """Return ranks × units, by wall time."""
     if len(report.ranks) < 2:
@@ -325,7 +222,7 @@ def render_heat(report: Report) -> str:
     known = [cell.value for row in cells for cell in row if cell.value is not None]
     if known:
         thin.append(f"{format_ns(round(min(known)))} to {format_ns(round(max(known)))}, the longer the darker")
-    picture = heat_map([_label(entry) for entry in rows], columns, cells, "Wall time of units by rank")
+    picture = heat_map([label_of(entry) for entry in rows], columns, cells, "Wall time of units by rank")
     return section(HEAT, picture, f"<p class=note>{text('; '.join(thin))}.</p>" if thin else "")
 
 
@@ -338,8 +235,8 @@ def _thinned(values: Sequence[_One], most: int) -> list[_One]:
 def _cell(entry: RankEntry, name: str, units: dict[str, UnitEntry]) -> Cell:
     unit = units.get(name)
     if unit is None:
-        return Cell(None, f"{_label(entry)}, {name}: not recorded")
-    return Cell(float(unit.wall_ns), f"{_label(entry)}, {name}: {format_ns(unit.wall_ns)}")
+        return Cell(None, f"{label_of(entry)}, {name}: not recorded")
+    return Cell(float(unit.wall_ns), f"{label_of(entry)}, {name}: {format_ns(unit.wall_ns)}")
 
 
 def render_path(report: Report) -> str:
@@ -386,7 +283,8 @@ def render_collectives(report: Report) -> str:
     if not rows:
         return ""
     head = ["operation", "count", "exposed", "skew", "transfer", "bound by", "waits for", "fit"]
-    return section(COLLECTIVES, table(head, rows))
+    late = "".join(f"<li>{text(one.says)}</li>" for one in report.stragglers[:_LATE_MAX])
+    return section(COLLECTIVES, table(head, rows), f"<h3>Who was late</h3><ul>{late}</ul>" if late else "")
 
 
 def _culprit(rank: int | Unknown) -> str:

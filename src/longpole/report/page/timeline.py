@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from longpole.digest.rank_drawing import STREAM
 from longpole.report.escape import escape
 from longpole.report.page.drawn_path import draw_path
+from longpole.report.page.markup import without_place
 from longpole.report.palette import OBJECT_COLORS, PATH_COLOR, text_color_on
 from longpole.report.utilisation import ESTIMATED
 from longpole.vocabulary.objects import OBJECTS
@@ -27,11 +27,6 @@ if TYPE_CHECKING:
 
 _TICKS_MAX: Final = (1 << 32) - 1
 _NAME_MAX: Final = 300
-# Where a library is installed tells nothing of the program, and it hides the part of a frame that does.
-_INSTALLED: Final = re.compile(
-    r"^(?:/|[A-Za-z]:)[^\s():]*?(?:lib/python3\.\d+/(?:site|dist)-packages|(?:site|dist)-packages|lib/python3\.\d+)/"
-    r"(?=[^\s]*\.py\()"
-)
 _SHARE_STEPS: Final = 10_000  # a hundredth of a percent
 _SHARE_UNKNOWN: Final = (1 << 16) - 1
 
@@ -61,7 +56,7 @@ def timeline_data(drawing: Drawing) -> str:
 
 
 def _shortened(name: str) -> str:
-    plain = escape(_INSTALLED.sub("", name))
+    plain = escape(without_place(name))
     return plain if len(plain) <= _NAME_MAX else f"{plain[: _NAME_MAX - 60]} … {plain[-50:]}"
 
 

@@ -19,12 +19,17 @@ from longpole.pipeline.drawing import DrawOptions, draw_run
 from longpole.pipeline.reading import ReportOptions
 from longpole.pipeline.report import report_on
 from longpole.records.ledger import Unknown
+from longpole.records.tables import GapRow, Where
+from longpole.report.document import RankEntry
 from longpole.report.drawing import Drawing
+from longpole.report.page.ledger import real_units, render_ledger
 from longpole.report.page.markup import text
 from longpole.report.page.page import render_page
 from longpole.report.page.timeline import timeline_data
 from longpole.report.page.what_if import render_what_if
+from longpole.report.page.why import render_idle
 from longpole.timeline.integrity import Example, Finding
+from longpole.units import format_ns
 
 if TYPE_CHECKING:
     from longpole.digest.jobs import Run
@@ -129,6 +134,32 @@ def test_findings_of_one_sort_are_told_once_with_the_ranks(made: tuple[Report, D
     assert page.count("kernel.unlinked") == 1
     assert "rank 0: 9 spans" in page
     assert "and on ranks 1, 2" in page
+
+
+def test_a_ranks_bar_is_the_mean_of_its_steady_units_alone(made: tuple[Report, Drawing]) -> None:
+    """A unit with a one-off stays in a rank's sums, and no mean may count it."""
+    entry = msgspec.convert(msgspec.to_builtins(made[0].ranks[0]), RankEntry)
+    first, *others = real_units(entry)
+    first.steady, first.exposed_ns = False, {"host": 10**12}
+    page = render_ledger(msgspec.structs.replace(made[0], ranks=[entry]))
+    mean_ns = sum(unit.exposed_ns["input"] for unit in others) / len(others)
+
+    assert f"rank 0 cpu: input exposed {format_ns(round(mean_ns))}, " in page
+    assert "host exposed 1000 s" not in page
+    assert "hidden" not in "".join(re.findall(r"<title>rank 0.*?</title>", page))
+
+
+def test_why_nothing_ran_adds_up_and_gaps_open_to_their_stacks(made: tuple[Report, Drawing]) -> None:
+    entry = msgspec.convert(msgspec.to_builtins(made[0].ranks[0]), RankEntry)
+    gap = GapRow("load", "input", 2_000_000, "step 1", {"input": 2_000_000}, "main", ["a", "<b>"], [], "gemm", Where(0))
+    ledger = msgspec.structs.replace(made[0].ledger, idle_ns={"input": 1_000_000, "host.python": 0}, wall_ns=4_000_000)
+    entry.top.gaps = [gap]
+    page = render_idle(msgspec.structs.replace(made[0], ledger=ledger, ranks=[entry], headline=Unknown("none")))
+
+    assert '<code>input</code></td><td class="num one">1.00 ms</td><td class="num one">25.0 %' in page
+    assert "host.python" not in page
+    assert "<summary>load</summary>" in page
+    assert "a<br>&lt;b&gt;" in page
 
 
 def test_a_report_without_a_verdict_units_or_traces_still_gives_a_page(made: tuple[Report, Drawing]) -> None:
