@@ -11,14 +11,16 @@ around a function of its own (`ncclAllReduce`) is a call; everything else is an 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from longpole.timeline.columns import Kind
 
 # `torch/csrc/autograd/profiler_legacy.cpp`, `getNvtxStr`: the parts that follow the name, each of them optional.
-_SEQUENCE: Final = re.compile(r", seq = (-?\d{1,18})(?=,|$)")
-_NUMBER: Final = re.compile(r", op_id = \d{1,18}(?=,|$)")
-_SIZES: Final = re.compile(r", sizes = (\[[\[\]\d, ]{0,60000}\])")
+_MARKS: Final = (", seq = ", ", op_id = ", ", sizes = ")
+_PARTS: Final = re.compile(
+    r"(?:, seq = (-?\d{1,18}))?(?:, op_id = \d{1,18})?(?:, sizes = (\[[\[\]\d, ]{0,60000}\]))?(?=, input_op_ids|$)"
+)
 _OPERATOR: Final = re.compile(r"(?:[a-z_]\w{0,63}::)|(?:\w{1,200}Backward\d{0,4}$)|(?:record_param_comms$)")
 _LIBRARY_CALL: Final = re.compile(r"p?nccl[A-Z]\w{0,63}")
 EVALUATE: Final = "autograd::engine::evaluate_function"
@@ -48,11 +50,14 @@ def read_text(text: str) -> Said:
     >>> read_text("ProfilerStep#3").kind.name, read_text("aten::mm, op_id = 4").kind.name
     ('ANNOTATION', 'OPERATOR')
     """
-    sequence, number, sizes = (pattern.search(text) for pattern in (_SEQUENCE, _NUMBER, _SIZES))
-    marks = [found for found in (sequence, number, sizes) if found is not None]
-    if not marks:
+    start = min((at for mark in _MARKS if (at := text.find(mark)) >= 0), default=-1)
+    found = _PARTS.match(text, start) if start >= 0 else None
+    if found is None:
         return Said(text, Kind.RUNTIME if _LIBRARY_CALL.fullmatch(text) else Kind.ANNOTATION)
-    name = text[: min(found.start() for found in marks)]
-    kind = Kind.OPERATOR if _OPERATOR.match(name) else Kind.ANNOTATION
-    counted = int(sequence[1]) if sequence is not None else -1
-    return Said(name, kind, counted if counted >= 0 else None, sizes[1] if sizes is not None else "")
+    counted = int(found[1]) if found[1] else -1
+    return Said(text[:start], _kind_of(text[:start]), counted if counted >= 0 else None, found[2] or "")
+
+
+@lru_cache(maxsize=1 << 12)
+def _kind_of(name: str) -> Kind:
+    return Kind.OPERATOR if _OPERATOR.match(name) else Kind.ANNOTATION

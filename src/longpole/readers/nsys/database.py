@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -63,7 +63,7 @@ class Database:
         if found:
             cells = ", ".join(f"coalesce({_whole(column)}, {MISSING})" for column in found)
             cursor = self._rows(table, cells)
-            parts += [np.array(rows, np.int64) for rows in cursor]
+            parts += [np.array(rows, np.int64).reshape(-1, len(found)) for rows in cursor]
         values = np.concatenate(parts)
         read = {column: np.ascontiguousarray(values[:, place]) for place, column in enumerate(found)}
         return {column: read.get(column, np.full(len(values), MISSING, np.int64)) for column in columns}
@@ -77,17 +77,25 @@ class Database:
 
     def _rows(self, table: str, cells: str) -> Iterator[list[tuple[object, ...]]]:
         """Yield rows by blocks, in the table's order; damage ends them, and is noted."""
-        block: list[tuple[object, ...]] = []
+        statement = f"SELECT {cells} FROM {_quoted(table)}"
+        n_read = 0
         try:
-            for row in self._connection.execute(f"SELECT {cells} FROM {_quoted(table)}"):
-                block.append(row)
-                if len(block) == _ROWS_AT_ONCE:
-                    yield block
-                    block = []
+            cursor = self._connection.execute(statement)
+            while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+                n_read += len(rows)
+                yield rows
         except (sqlite3.DatabaseError, OverflowError) as error:
             self.damaged[table] = str(error)
-        if block:
-            yield block
+            yield self._up_to_damage(statement, n_read)
+
+    def _up_to_damage(self, statement: str, n_read: int) -> list[tuple[object, ...]]:
+        """Return the rows behind the first ones, one at a time: the block that damage lies in is lost as a whole."""
+        rows: list[tuple[object, ...]] = []
+        with suppress(sqlite3.DatabaseError, OverflowError):
+            for number, row in enumerate(self._connection.execute(statement)):
+                if number >= n_read:
+                    rows.append(row)
+        return rows
 
     def _schema(self) -> dict[str, frozenset[str]]:
         try:

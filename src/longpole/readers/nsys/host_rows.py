@@ -20,6 +20,7 @@ from longpole.timeline.tables import FlowTable, HostTable, Sparse, Track
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from longpole.readers.nsys.annotations import Said
     from longpole.readers.nsys.capture import Capture, Columns, Range
     from longpole.readers.nsys.complaints import Complaints
     from longpole.readers.nsys.names import Names
@@ -91,11 +92,12 @@ def host_side(
         settings: Thresholds of placing.
     """
     ranges = ranges_of(capture, process)
+    texts = [read_text(one.name) for one in ranges]
     calls = [
         _calls(capture, ("CUPTI_ACTIVITY_KIND_RUNTIME", capture.activities["RUNTIME"]), process, names, complaints),
         _calls(capture, ("OSRT_API", capture.os_calls), process, names, complaints),
     ]
-    rows = _joined([*calls, _annotations(capture, ranges, names, complaints)])
+    rows = _joined([*calls, _annotations(capture, (ranges, texts), names, complaints)])
     far = strays(rows.start_ns, rows.end_ns, settings)
     complaints.rows("event.time.stray", "warn", rows.event[far], [names.texts[n] for n in rows.name[far][:1]], [])
     rows = rows.take(~far)
@@ -108,7 +110,7 @@ def host_side(
     table = _table(rows, track)
     places = np.flatnonzero(rows.said != NONE_ID)
     said_at = rows.said[places].tolist()
-    read = [read_text(ranges[said].name) for said in said_at]
+    read = [texts[said] for said in said_at]
     is_backward = np.array([said.name.startswith(EVALUATE) for said in read], np.bool_)
     return HostSide(
         table=table,
@@ -178,37 +180,24 @@ def _calls(
     )
 
 
-def _annotations(capture: Capture, ranges: list[Range], names: Names, complaints: Complaints) -> _Rows:
+def _annotations(capture: Capture, told: tuple[list[Range], list[Said]], names: Names, complaints: Complaints) -> _Rows:
     """Make rows of the annotations that can stand on one thread.
 
     A range that was started on one thread and ended on another, or that lies across the borders of its thread's
     others, has no place among them.
     """
+    ranges, texts = told
     first = capture.first_event("NVTX_EVENTS")
     crossing = _crossing(ranges)
     unfinished = [one.row for one in ranges if one.end_ns == MISSING]
-    complaints.rows(
-        "event.unfinished", "note", first + np.array(unfinished, np.int64), _first_name(ranges, unfinished), []
-    )
     astray = [ranges[number].row for number in sorted(crossing)]
-    complaints.rows("nsys.range.crossing", "note", first + np.array(astray, np.int64), _first_name(ranges, astray), [])
-    kept = [
-        (number, one) for number, one in enumerate(ranges) if number not in crossing and 0 <= one.start_ns <= one.end_ns
-    ]
-    read = [read_text(one.name) for _, one in kept]
+    for code, rows in (("event.unfinished", unfinished), ("nsys.range.crossing", astray)):
+        complaints.rows(code, "note", first + np.array(rows, np.int64), _first_name(ranges, rows), [])
     columns = np.array(
         [
-            (
-                one.start_ns,
-                one.end_ns,
-                names.code(said.name),
-                one.thread,
-                int(said.kind),
-                NONE_ID,
-                first + one.row,
-                number,
-            )
-            for (number, one), said in zip(kept, read, strict=True)
+            (one.start_ns, one.end_ns, names.code(text.name), one.thread, text.kind, NONE_ID, first + one.row, number)
+            for number, (one, text) in enumerate(zip(ranges, texts, strict=True))
+            if 0 <= one.start_ns <= one.end_ns and number not in crossing
         ],
         np.int64,
     ).reshape(-1, len(_FIELDS))
