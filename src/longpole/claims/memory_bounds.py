@@ -79,19 +79,22 @@ def memory_breaches(statement: Statement, solution: Solution) -> list[Breach]:
     room = memory if memory is not None else Term(capacity * _CAPACITY, {}) if capacity else None
     if room is None:
         return found
+    against = "the stated memory"
+    if memory is None and device is not None and capacity:
+        against = f"the {capacity * _CAPACITY / 1e9:.3g} GB of {device.name}"
     states = _least_states(statement, solution)
     if states is not None and is_above(solution, ratio := states[0].times(room, -1.0)):
-        says = f"weights, gradients and Adam's states ({states[1]}) are {{ratio}} times that memory; {_UNLESS}"
+        says = f"weights, gradients and Adam's states ({states[1]}) are {{ratio}} times {against}; {_UNLESS}"
         return [*found, Breach(code="R10", severity="implausible", says=says, ratio=ratio, fields=tuple(ratio.powers))]
-    return found + _of_model(statement, solution, room)
+    return found + _of_model(statement, solution, room, against)
 
 
-def _of_model(statement: Statement, solution: Solution, room: Term) -> list[Breach]:
+def _of_model(statement: Statement, solution: Solution, room: Term, against: str) -> list[Breach]:
     """Hold what the memory model counts at the least against the room for it."""
     least = least_memory(statement, solution)
     if least is None or not is_above(solution, ratio := Term(least.bytes, {}).times(room, -1.0)):
         return []
-    says = f"a device holds {{ratio}} times that memory at the least ({least.says()}); {_UNLESS}"
+    says = f"a device holds at the least {{ratio}} times {against} ({least.says()}); {_UNLESS}"
     stated = [name for name in ("memory", "tp", "pp", "dp", "cp", "ep", "mbs", "seq") if name in statement.figures]
     return [Breach(code="R10", severity="implausible", says=says, ratio=ratio, fields=tuple(stated))]
 
