@@ -11,7 +11,7 @@ from longpole.claims.breach import Breach, Severity, is_above
 from longpole.claims.figures import CUT
 from longpole.claims.readings import ceiling_of
 from longpole.costs.schedule_orders import DUAL, SIMULATED, V_SHAPED, check_counts
-from longpole.costs.schedules import Times, closed_bubble_s, step_seconds
+from longpole.costs.schedules import BUBBLE_SHARE, Times, closed_bubble_s, step_seconds
 from longpole.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ TITLES: Final = {
 }  # fmt: skip
 # Forward, both halves of the backward, and a pair that is as long as its backward: the passes that fit into one another
 # best. A backward takes twice the products of a forward, attention has no weights, and recomputation only adds to it.
+_LONG: Final = 4096  # stages squared times chunks: passes of a simulation over 16; a fraction of a second
 _BEST: Final = Times(forward_s=1.0, backward_s=2.0, weight_s=1.0, pair_s=2.0)
 
 
@@ -70,7 +71,9 @@ def schedule_of(statement: Statement, solution: Solution) -> Schedule | None:
 def least_share(schedule: str, stages: int, micro_batches: int, chunks: int) -> float | None:
     """Return the least share of a step that the devices of a pipeline wait; None for counts without such a schedule.
 
-    For stages that are alike and transfers that take no time; anything else only adds to it.
+    For stages that are alike and transfers that take no time; anything else only adds to it. Where no closed form is
+    exact and a simulation would be long, interleaving has its form, which is exact for whole groups of micro-batches
+    and too small for others; the zero-bubble schedules have no bound.
 
     >>> least_share("1f1b", 8, 16, 1) == 7 / 23, least_share("zb1p", 4, 8, 1) == 3 / (3 * 8 + 3)
     (True, True)
@@ -81,6 +84,10 @@ def least_share(schedule: str, stages: int, micro_batches: int, chunks: int) -> 
             bubble_s = closed_bubble_s(schedule, stages, micro_batches, _BEST, chunks)
             pair_s = _BEST.backward_s if _BEST.pair_s is None else _BEST.pair_s
             return None if bubble_s is None else bubble_s / (bubble_s + micro_batches * pair_s)
+        simulated = closed_bubble_s(schedule, stages, micro_batches, _BEST, chunks) is None
+        if simulated and stages * stages * chunks > _LONG:
+            whole = schedule == "interleaved"
+            return BUBBLE_SHARE(p=stages, v=chunks, m=micro_batches) if whole else None
         busy_s = micro_batches * (_BEST.forward_s + _BEST.backward_s)
         return max(1 - busy_s / step_seconds(schedule, stages, micro_batches, _BEST, chunks), 0.0)
     except UsageError:

@@ -36,6 +36,14 @@ def test_few_micro_batches_leave_a_bubble_that_no_closed_form_has() -> None:
     assert share > 0.3
 
 
+def test_huge_pipelines_are_not_simulated() -> None:
+    """A form that is exact for whole groups bounds the rest from below; what has none is not bounded."""
+    assert least_share("interleaved", 1000, 3001, 4) == 999 / (4 * 3001 + 999)
+    assert least_share("interleaved", 8, 17, 4) > 7 / (4 * 17 + 7)  # type: ignore[operator]
+    assert least_share("zb1p", 10**9, 7, 1) is None
+    assert least_share("1f1b", 10**9, 7, 1) == pytest.approx(1.0)
+
+
 def test_counts_without_such_a_schedule_have_no_bound() -> None:
     assert least_share("dualpipe", 7, 16, 1) is None
 
