@@ -184,8 +184,26 @@ def _stage(
     if peaks.device is not None:
         whole = [one for one in work if not _is_bound(one)]
         known = _share(whole, compute_ns, flops=True, moved=True) if compute_ns else 0.0
-        entry.bound_class = _class(entry, known, has_compute=compute_ns > 0)
+        entry.bound_class = _class(entry, known, _hidden(work, wall_ns, peaks), has_compute=compute_ns > 0)
     return entry
+
+
+def _hidden(work: list[OperatorWork], wall_ns: int, peaks: Peaks) -> dict[str, float]:
+    """Return what an indicator lacks at most: no work needs more of a unit's time than it took.
+
+    Only of work of which something else is known: how much more there is, coverage says.
+    """
+    rate = peaks.of_column("hbm").per_s
+    bounds = [one for one in work if one.moved_bytes is None or one.at_least]
+    counted_ns = [0.0 if isinstance(rate, Unknown) else (one.moved_bytes or 0) * NS_PER_S / rate for one in bounds]
+    left_ns = [max(one.device_ns - known_ns, 0.0) for one, known_ns in zip(bounds, counted_ns, strict=True)]
+    return {
+        "compute": sum(one.device_ns for one in work if one.flops is None and one.family in _MANY_FLOPS) / wall_ns,
+        "memory": sum(left_ns) / wall_ns,
+    }
+
+
+_MANY_FLOPS: Final = ("matmul", "attention", "convolution")
 
 
 def _compute(work: list[OperatorWork], wall_ns: int, peaks: Peaks) -> Indicator:
@@ -275,8 +293,8 @@ def _link(digests: list[RankDigest], stage: str, wall_ns: int, peaks: Peaks) -> 
     )
 
 
-def _class(entry: StageIndicators, known_share: float, *, has_compute: bool) -> str | Unknown:
-    """Name what a stage is bound by, where enough of it is known, and by more than a bound."""
+def _class(entry: StageIndicators, known_share: float, hidden: dict[str, float], *, has_compute: bool) -> str | Unknown:
+    """Name what a stage is bound by, where enough of it is known, and what is not known of that cannot change it."""
     if entry.busy_share < WAITING_BELOW:
         return "waiting"
     if not has_compute:
@@ -288,8 +306,13 @@ def _class(entry: StageIndicators, known_share: float, *, has_compute: bool) -> 
         )
     shares: dict[str, float] = {}
     for name, indicator in (("compute", entry.compute), ("memory", entry.memory), ("link", entry.link)):
-        best = indicator.share if isinstance(indicator.achievable_share, UnsetType) else indicator.achievable_share
-        if isinstance(best, Unknown):
-            return best
-        shares[name] = 0.0 if isinstance(best, UnsetType) else best
-    return max(shares, key=lambda name: shares[name])
+        share = indicator.share if isinstance(indicator.achievable_share, UnsetType) else indicator.achievable_share
+        if isinstance(share, Unknown):
+            return share
+        shares[name] = 0.0 if isinstance(share, UnsetType) else share
+    best = max(shares, key=lambda name: shares[name])
+    rival = next((name for name, more in hidden.items() if name != best and shares[name] + more > shares[best]), None)
+    if rival is not None:
+        lacks = "FLOPs" if rival == "compute" else "bytes"
+        return Unknown(f"it may be {rival}: not all {lacks} are known, of up to {hidden[rival]:.0%} of its time", [])
+    return best

@@ -133,11 +133,11 @@ class TestBounds:
     TYPES = (*["c10::Half"] * 4, "int", "long", "int", "Scalar", "Scalar", "long", "Scalar", "long", "long")
     LEAST_BYTES = 10**7 * (4 * 2 + 8) + 25 * 8
 
-    def script(self, *, product_us: float = 200) -> Script:
-        script = one_product(took_us=product_us, unit_us=product_us + 250)
+    def script(self, *, look_up_us: float = 200) -> Script:
+        script = one_product(unit_us=250 + look_up_us)
         types = "[" + ", ".join(f'"{one}"' for one in self.TYPES) + "]"
         script.op(self.LOOK_UP, 20, 40, shapes=self.SHAPES, types=types)
-        script.kernel(30 + product_us, 230 + product_us, script.launch(25, 28))
+        script.kernel(230, 230 + look_up_us, script.launch(25, 28))
         return script
 
     def test_a_lower_bound_says_so_and_names_nothing(self) -> None:
@@ -150,12 +150,16 @@ class TestBounds:
         assert row_of(resources(self.script())).cells["hbm"].at_least is UNSET
 
     def test_what_is_covered_by_a_bound_names_no_class(self) -> None:
-        half, less = resources(self.script()), resources(self.script(product_us=198))
+        """The product needs 173 µs of tensor units, 30 of memory; the look-up 48 at least, and at most its time."""
+        little, half, most = (resources(self.script(look_up_us=one)) for one in (100, 200, 202))
 
         assert (half.covered_share, half.at_least_share) == (1.0, 0.5)
-        assert half.indicators[0].bound_class == "compute"
-        assert less.indicators[0].covered_share == 1.0
-        assert isinstance(less.indicators[0].bound_class, Unknown)
+        assert little.indicators[0].bound_class == "compute"
+        assert [one.indicators[0].covered_share for one in (half, most)] == [1.0, 1.0]
+        assert isinstance(half.indicators[0].bound_class, Unknown)
+        assert "may be memory: not all bytes are known, of up to 34%" in half.indicators[0].bound_class.unknown
+        assert isinstance(most.indicators[0].bound_class, Unknown)
+        assert "less than half" in most.indicators[0].bound_class.unknown
 
     def test_a_bound_can_be_named_and_cannot_lose(self) -> None:
         """A row of given bytes, of FLOPs that need more of its time than the bytes do, and less."""
