@@ -10,10 +10,15 @@ from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import numpy as np
+
+from longpole.report.perfetto.writer import SaidSpans
 from longpole.units import format_count, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from longpole.records.critical_path import CriticalPath, PathPiece
     from longpole.report.perfetto.writer import TraceWriter
@@ -41,15 +46,17 @@ def add_path(writer: TraceWriter, path: CriticalPath, name_of: Callable[[int], s
     group = writer.add_track("critical path", about=about)
     _add_in_short(writer, group, path.pieces, name_of)
     rows = [_row_of(piece) for piece in path.pieces]
-    tracks = {
-        row: writer.add_track(_label(row, name_of), group, order) for order, row in enumerate(_by_first_visit(rows))
-    }
-    for place, piece in enumerate(path.pieces):
-        arrives = place if place and rows[place - 1] != rows[place] else 0
-        leaves = place + 1 if place + 1 < len(rows) and rows[place + 1] != rows[place] else 0
-        times_ns = piece.start_ns, piece.start_ns + piece.dur_ns
-        name = piece.name or piece.reason or piece.object
-        writer.add_span(tracks[rows[place]], times_ns, name, piece.object, _piece_notes(piece), (arrives, leaves))
+    order = {row: place for place, row in enumerate(_by_first_visit(rows))}
+    lane = np.array([order[row] for row in rows], np.int64)
+    start_ns = np.array([piece.start_ns for piece in path.pieces], np.int64)
+    end_ns = start_ns + np.array([piece.dur_ns for piece in path.pieces], np.int64)
+    said, arrives, leaves = _said(writer, path.pieces), np.zeros_like(lane), np.zeros_like(lane)
+    left = np.flatnonzero(lane[1:] != lane[:-1])
+    arrives[left + 1] = leaves[left] = left + 1
+    for row, place in order.items():
+        track = writer.add_track(_label(row, name_of), group, place)
+        mine = np.flatnonzero(lane == place)
+        writer.add_said(track, SaidSpans(start_ns[mine], end_ns[mine], said[mine], arrives[mine], leaves[mine]))
 
 
 def add_integrity(writer: TraceWriter, findings: Sequence[Finding], times_ns: tuple[int, int]) -> None:
@@ -81,11 +88,30 @@ def _in_short(findings: Sequence[Finding]) -> str:
 
 def _add_in_short(writer: TraceWriter, group: int, pieces: Sequence[PathPiece], name_of: Callable[[int], str]) -> None:
     """Write the path once more on one row, pieces that follow each other on a rank for one object as one."""
+    starts_ns, ends_ns, said = [], [], []
     for (rank, charged), joined in groupby(pieces, key=lambda piece: (piece.rank, piece.object)):
         row = list(joined)
-        times_ns = row[0].start_ns, row[-1].start_ns + row[-1].dur_ns
+        starts_ns.append(row[0].start_ns)
+        ends_ns.append(row[-1].start_ns + row[-1].dur_ns)
         where = _NO_RANK if rank is None else name_of(rank)
-        writer.add_span(group, times_ns, f"{charged} · {where}", charged, {"pieces": len(row)})
+        said.append(writer.say(f"{charged} · {where}", charged, {"pieces": len(row)}))
+    none = np.zeros(len(said), np.int64)
+    spans = SaidSpans(np.array(starts_ns, np.int64), np.array(ends_ns, np.int64), np.array(said, np.int64), none, none)
+    writer.add_said(group, spans)
+
+
+def _said(writer: TraceWriter, pieces: Sequence[PathPiece]) -> NDArray[np.int64]:
+    """Return what is shown of each piece; there are few kinds of them, and may be hundreds of thousands of pieces."""
+    codes: dict[tuple[object, ...], int] = {}
+    found = []
+    for piece in pieces:
+        key = (piece.name, piece.object, piece.grade, piece.reason, piece.rank, piece.track)
+        code = codes.get(key)
+        if code is None:
+            name = piece.name or piece.reason or piece.object
+            code = codes[key] = writer.say(name, piece.object, _piece_notes(piece))
+        found.append(code)
+    return np.array(found, np.int64)
 
 
 def _by_first_visit(rows: Sequence[_Row]) -> list[_Row]:

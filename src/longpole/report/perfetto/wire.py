@@ -48,11 +48,6 @@ def number(field: int, value: int) -> bytes:
     return varint(field << 3 | _VARINT) + varint(value)
 
 
-def fixed64(field: int, value: int) -> bytes:
-    """Write a field that holds eight bytes."""
-    return varint(field << 3 | _FIXED64) + value.to_bytes(8, "little")
-
-
 def text(field: int, value: str) -> bytes:
     """Write a field that holds a text."""
     return message(field, value.encode())
@@ -86,6 +81,11 @@ def numbers(field: int, values: Ints, width: int) -> list[bytes | Bytes]:
     groups = (values[:, None] >> shifts & 0x7F).astype(np.uint8)
     groups[:, :-1] |= 0x80
     return [varint(field << 3 | _VARINT), groups]
+
+
+def fixed64s(field: int, values: Ints) -> list[bytes | Bytes]:
+    """Write a field of many messages that holds eight bytes: values `[N]` int64, none negative."""
+    return [varint(field << 3 | _FIXED64), values.astype("<u8").view(np.uint8).reshape(len(values), 8)]
 
 
 def messages(field: int, parts: Sequence[bytes | Bytes]) -> list[bytes | Bytes]:

@@ -15,7 +15,7 @@ import numpy as np
 from longpole.errors import InvariantError
 from longpole.report.escape import escape
 from longpole.report.perfetto.lanes import event_places
-from longpole.report.perfetto.wire import fixed64, interleave, message, messages, number, numbers, rows, text, width_of
+from longpole.report.perfetto.wire import fixed64s, interleave, message, messages, number, numbers, rows, text, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,6 +65,23 @@ class TrackSpans:
     size_bytes: Ints
 
 
+@dataclass(frozen=True, slots=True)
+class SaidSpans:
+    """Spans of one track with all that is shown of them; columns of one length, in the order of their times.
+
+    Attributes:
+        start_ns, end_ns: `[N]` int64: in the run's time; spans do not overlap.
+        said: `[N]` int64: codes from `TraceWriter.say`.
+        arrives, leaves: `[N]` int64: number of the arrow that ends and of the one that begins here, 0 for none.
+    """
+
+    start_ns: Ints
+    end_ns: Ints
+    said: Ints
+    arrives: Ints
+    leaves: Ints
+
+
 class TraceWriter:
     """Writes a trace, packet by packet.
 
@@ -80,7 +97,8 @@ class TraceWriter:
         self._names: dict[str, int] = {}
         self._categories = {name: place for place, name in enumerate(categories, 1)}
         self._notes: dict[tuple[int, str], int] = {}
-        self._said: dict[tuple[object, ...], bytes] = {}
+        self._said: dict[tuple[object, ...], int] = {}
+        self._sayings: list[bytes] = []
         self._track_fields = [b""]  # number 0 is no track
         entries = [
             message(_CATEGORIES, number(_IID, code), text(_ENTRY_NAME, name)) for name, code in self._categories.items()
@@ -148,14 +166,46 @@ class TraceWriter:
                 parts.append((begins[chosen], _begin_rows(track, columns, width)))
         self._out.write(interleave(parts))
 
+    def say(self, name: str, category: str, notes: Mapping[str, int | str]) -> int:
+        """Return a code for what is shown of a span: its name, its category and its notes."""
+        key = (name, category, tuple(notes.items()))
+        code = self._said.get(key)
+        if code is None:
+            code = self._said[key] = len(self._sayings)
+            self._sayings.append(
+                b"".join([number(_CATEGORY_IID, self._categories[category]), *self._named(name, notes)])
+            )
+        return code
+
+    def add_said(self, track: int, spans: SaidSpans) -> None:
+        """Write the spans of a track with all that is shown of them.
+
+        Raises:
+            InvariantError: A span lies before the trace.
+        """
+        if len(spans.start_ns) == 0:
+            return
+        start_ns, end_ns = spans.start_ns + self._shift_ns, spans.end_ns + self._shift_ns
+        self._check_time(int(start_ns.min()))
+        width = width_of(int(end_ns.max()))
+        places = 2 * np.arange(len(start_ns))
+        parts = [(places + 1, _end_rows(track, end_ns, width))]
+        length = np.array([len(said) for said in self._sayings], np.int64)[spans.said]
+        shape = 4 * length + 2 * (spans.arrives > 0) + (spans.leaves > 0)
+        for one in np.unique(shape).tolist():
+            chosen = np.flatnonzero(shape == one)
+            event: list[bytes | NDArray[np.uint8]] = [
+                _KINDS[_BEGIN],
+                self._said_rows(spans.said[chosen]),
+                self._track_fields[track],
+            ]
+            event += fixed64s(_FLOW, spans.leaves[chosen]) if one & 1 else []
+            event += fixed64s(_LAST_FLOW, spans.arrives[chosen]) if one & 2 else []
+            parts.append((places[chosen], _packet_rows(start_ns[chosen], width, event)))
+        self._out.write(interleave(parts))
+
     def add_span(
-        self,
-        track: int,
-        times_ns: tuple[int, int],
-        name: str,
-        category: str,
-        notes: Mapping[str, int | str],
-        flows: tuple[int, int] = (0, 0),
+        self, track: int, times_ns: tuple[int, int], name: str, category: str, notes: Mapping[str, int | str]
     ) -> None:
         """Write one span of a track whose spans come in the order of their times and do not overlap.
 
@@ -165,22 +215,20 @@ class TraceWriter:
             name: Its name.
             category: Its category.
             notes: What is shown with it.
-            flows: Number of the arrow that ends here and of the one that begins here, 0 for none.
         """
-        arrives, leaves = flows
-        key = (name, category, tuple(notes.items()))
-        said = self._said.get(key)
-        if said is None:
-            fields = number(_CATEGORY_IID, self._categories[category]), *self._named(name, notes)
-            said = self._said[key] = b"".join(fields)
-        arrows = fixed64(_FLOW, leaves) if leaves else b""
-        arrows += fixed64(_LAST_FLOW, arrives) if arrives else b""
-        self._event(track, _BEGIN, times_ns[0], said + arrows)
+        said = self._sayings[self.say(name, category, notes)]
+        self._event(track, _BEGIN, times_ns[0], said)
         self._event(track, _END, times_ns[1], b"")
 
     def add_count(self, track: int, time_ns: int, value: int) -> None:
         """Write what a counter shows from a time on."""
         self._event(track, _COUNTER, time_ns, number(_COUNTER_VALUE, value))
+
+    def _said_rows(self, said: Ints) -> NDArray[np.uint8]:
+        """Return what is said of spans, all of one length, side by side."""
+        codes, row = np.unique(said, return_inverse=True)
+        table = np.frombuffer(b"".join(self._sayings[code] for code in codes.tolist()), np.uint8)
+        return table.reshape(len(codes), -1)[row]
 
     def _named(self, name: str, notes: Mapping[str, int | str]) -> list[bytes]:
         named = number(_NAME_IID, int(self.codes_of([name])[0]))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longpole.report.perfetto.wire import (
-    fixed64,
+    fixed64s,
     interleave,
     message,
     messages,
@@ -38,7 +38,7 @@ def test_the_examples_of_the_specification() -> None:
     assert text(2, "testing") == b"\x12\x07testing"
     assert message(3, number(1, 150)) == b"\x1a\x03\x08\x96\x01"
     assert varint(-2) == b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"
-    assert fixed64(1, 1) == b"\x09\x01" + 7 * b"\0"
+    assert rows(2, fixed64s(1, np.array([1, 258]))).tobytes() == b"\x09\x01" + 7 * b"\0" + b"\x09\x02\x01" + 6 * b"\0"
 
 
 @given(COUNTS)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import io
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from longpole.errors import InvariantError
-from longpole.report.perfetto.writer import UNNAMED, TraceWriter, TrackSpans
+from longpole.report.perfetto.writer import UNNAMED, SaidSpans, TraceWriter, TrackSpans
 from tests.perfetto_reader import Viewed, read_trace
+
+Told = tuple[int, int, str, str, dict[str, "int | str"], int, int]
+"""Start, end, name, category, notes, the arrow that ends here and the one that begins here."""
 
 
 class Written:
@@ -26,6 +30,11 @@ class Written:
         codes = np.ones(n, np.int64)
         size_bytes = np.array(sizes or [-1] * n, np.int64)
         self.writer.add_spans(self.track, TrackSpans(start_ns, end_ns, self.writer.codes_of(names), codes, size_bytes))
+
+    def said(self, track: int, told: list[Told]) -> None:
+        start_ns, end_ns, arrives, leaves = (np.array([one[k] for one in told], np.int64) for k in (0, 1, 5, 6))
+        said = np.array([self.writer.say(*one[2:5]) for one in told], np.int64)
+        self.writer.add_said(track, SaidSpans(start_ns, end_ns, said, arrives, leaves))
 
     def read(self) -> Viewed:
         return read_trace(self.out.getvalue())
@@ -79,14 +88,37 @@ def test_a_name_is_written_once() -> None:
 def test_an_arrow_goes_from_one_span_to_the_next() -> None:
     written = Written()
     other = written.writer.add_track("other", written.track)
-    written.writer.add_span(written.track, (0, 5), "a", "compute", {"grade": "recorded"}, (0, 1))
-    written.writer.add_span(other, (5, 9), "b", "input", {"rank": 3, "below": -7}, (1, 0))
+    written.said(written.track, [(0, 5, "a", "compute", {"grade": "recorded"}, 0, 1)])
+    written.said(other, [(5, 9, "b", "input", {"rank": 3, "below": -7}, 1, 0)])
 
     viewed = written.read()
 
     assert [(one.name, to.name) for one, to in viewed.arrows] == [("a", "b")]
     assert viewed.on("lane", "other")[0].notes == {"rank": 3, "below": -7}
     assert [one.category for one in viewed.slices] == ["compute", "input"]
+
+
+def test_many_spans_with_notes_are_what_each_written_alone_is() -> None:
+    """Whatever is said of them, with arrows and without, and some without length."""
+    told: list[Told] = []
+    for place in range(300):
+        start_ns = told[-1][1] if told else 1 << 40
+        notes: dict[str, int | str] = {"grade": "recorded" * (place % 3)} if place % 4 else {}
+        kind = "input" if place % 2 else "compute"
+        leaves = 1000 + place if place % 5 == 0 else 0
+        arrives = 999 + place if place % 5 == 1 else 0
+        told.append((start_ns, start_ns + place % 7, "name" * (place % 6), kind, notes, arrives, leaves))
+    written, alone = Written(), Written()
+
+    written.said(written.track, told)
+
+    for one in told:
+        alone.writer.add_span(alone.track, one[:2], *one[2:5])
+    viewed = written.read()
+    assert viewed.slices == alone.read().slices
+    assert [(one.name, to.name) for one, to in viewed.arrows] == [
+        (a[2] or UNNAMED, b[2] or UNNAMED) for a, b in pairwise(told) if a[6]
+    ]
 
 
 def test_times_before_zero_are_moved_and_never_lost() -> None:
