@@ -36,6 +36,8 @@ def find(scene: Scene) -> list[Suspect]:
     views = [scene.views[place] for place in rows]
     calls = {place: scene.views[place].graph.spans.launch[mine] for place, mine in rows.items()}
     calls = {place: mine[mine >= 0] for place, mine in calls.items()}
+    behind = {place: _waited_after(scene.views[place], mine) for place, mine in calls.items()}
+    waits = {place: np.union1d(mine, behind[place][behind[place] >= 0]) for place, mine in calls.items()}
     ranks = [view.rank for view in views]
     n = sum(len(mine) for mine in rows.values()) / max(sum(len(view.graph.units) for view in views), 1)
     evidence = []
@@ -50,7 +52,7 @@ def find(scene: Scene) -> list[Suspect]:
             says=f"{n:.3g} copies per unit use pageable memory, so the host waits for each: {{cost}}"
             f"{on_ranks(scene, ranks)}",
             evidence=evidence,
-            remove=[without_waits(calls), without_spans(rows)],
+            remove=[without_waits(waits), without_spans(rows)],
             ledger_ns=scene.exposed_ns("input"),
             stage="input",
             what_if=["--async-copy", "--set name:Pageable=0"],
@@ -78,8 +80,29 @@ def copies(view: RankView) -> NDArray[np.int64]:
     dur_ns = view.device_end_ns[mine] - view.device_start_ns[mine]
     call_ns = (host.end_ns - host.start_ns)[launch]
     waited = (call_ns >= _AS_LONG * dur_ns) & (call_ns > view.scene.settings.blocking_copy_min_ns)
+    # PyTorch waits for the stream right behind a copy that is to block; from the device that is a read-out.
+    to_device = np.array([meanings[code].direction == "htod" for code in spans.name[mine].tolist()], np.bool_)
+    waited |= pageable & to_device & (_waited_after(view, launch) >= 0)
     chosen = waited & (pageable | unsaid) & ~_inside_activity(view, launch)
     return mine[chosen].astype(np.int64)
+
+
+def _waited_after(view: RankView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the call by which each copy's thread waited before it launched anything else; -1 for none."""
+    graph = view.graph
+    host, blocked = graph.host, np.sort(graph.blocked)
+    launches = np.unique(graph.spans.launch[graph.spans.launch >= 0])
+    found = np.full(len(rows), -1, np.int64)
+    if len(blocked) == 0:
+        return found
+    at = np.searchsorted(blocked, rows, side="right")
+    after = blocked[np.minimum(at, len(blocked) - 1)]
+    place = np.searchsorted(launches, rows, side="right")
+    same = (at < len(blocked)) & (host.track[after] == host.track[rows])
+    none_between = np.searchsorted(launches, after, side="left") == place
+    good = same & none_between
+    found[good] = after[good]
+    return found
 
 
 def _inside_activity(view: RankView, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
