@@ -132,7 +132,7 @@ class RunGraph:
         order, first = self._by_rank
         at = [place * len(EdgeKind) + kind for kind in kinds]
         parts = [order[first[k] : first[k + 1]] for k in at]
-        found = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
+        found = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts), kind="stable")  # merges what is sorted
         return found.astype(np.intp)
 
     @cached_property

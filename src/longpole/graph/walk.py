@@ -46,6 +46,7 @@ class Incoming:
 
     Attributes:
         only: `[P]` int32: the edge into each point that has one, -1 for other points.
+        n_pairs: So many of the next points have two edges in; they come first.
         point: `[S]` int32: points with several edges in.
         first: `[S]` int64: where each one's edges begin in the next two.
         edge: `[N]` int32: edges into those points; of equal arrivals the later one is taken.
@@ -53,6 +54,7 @@ class Incoming:
     """
 
     only: Places
+    n_pairs: int
     point: Places
     first: Ints
     edge: Places
@@ -66,9 +68,9 @@ def incoming_edges(n_points: int, edges: Edges) -> Incoming:
         n_points: Number of points.
         edges: Only their ends and kinds count.
     """
-    alone = np.bincount(edges.dst, minlength=n_points) == 1
+    count = np.bincount(edges.dst, minlength=n_points)
     only = np.full(n_points, -1, np.int32)
-    single = alone[edges.dst]
+    single = (count == 1)[edges.dst]
     rows = np.flatnonzero(single).astype(np.int32)
     only[edges.dst[rows]] = rows
     rows = np.flatnonzero(~single).astype(np.int32)
@@ -78,12 +80,15 @@ def incoming_edges(n_points: int, edges: Edges) -> Incoming:
         edges.kind[rows]
     ] << _GRADE_BIT
     key |= _LAST_POINT - edges.src[rows]
+    key[count[target] > _PAIR] |= _MORE_THAN_TWO
     by = np.argsort(key, kind="stable")
     first = np.flatnonzero(opens(target[by]))
-    return Incoming(only, target[by][first], first, rows[by], edges.src[rows[by]])
+    return Incoming(only, int((count == _PAIR).sum()), target[by][first], first, rows[by], edges.src[rows[by]])
 
 
-_GRADE_BIT: Final = 31  # a point takes 31 bits, a grade 2, and the point in front has 30 of the 63
+_PAIR: Final = 2
+_MORE_THAN_TWO: Final = 1 << 62
+_GRADE_BIT: Final = 31  # a point takes 31 bits, a grade 2, and the point in front has 29 of the 62
 _TARGET_BIT: Final = 33
 _WORST: Final = len(GRADES) - 1
 _LAST_POINT: Final = (1 << 31) - 1
@@ -110,14 +115,22 @@ def last_arrivals(
         arrival_ns += edges.length_ns[into.edge]
         if dropped is not None:
             arrival_ns[dropped[into.edge]] = NEVER_NS
-        latest_ns = np.maximum.reduceat(arrival_ns, into.first)
-        late = arrival_ns == np.repeat(latest_ns, np.diff(np.append(into.first, len(into.edge))))
-        place = np.where(late, np.arange(len(late), dtype=np.int32), np.int32(-1))
-        best[into.point] = into.edge[np.maximum.reduceat(place, into.first)]
+        n, behind = into.n_pairs, _PAIR * into.n_pairs
+        second = arrival_ns[1:behind:2] >= arrival_ns[0:behind:2]
+        best[into.point[:n]] = np.where(second, into.edge[1:behind:2], into.edge[0:behind:2])
+        if n < len(into.point):
+            best[into.point[n:]] = into.edge[behind + _last_of(arrival_ns[behind:], into.first[n:] - behind)]
     if dropped is not None:
         gone = np.flatnonzero((best >= 0) & dropped[best])
         best[gone] = -1
     return best
+
+
+def _last_of(arrival_ns: Ints, first: Ints) -> Ints:
+    """Return the place of the latest in each group, of equal ones the last: `[S]` int64."""
+    latest_ns = np.maximum.reduceat(arrival_ns, first)
+    late = arrival_ns == np.repeat(latest_ns, np.diff(np.append(first, len(arrival_ns))))
+    return np.maximum.reduceat(np.where(late, np.arange(len(late)), -1), first)
 
 
 def walk_back(
