@@ -145,7 +145,7 @@ def test_markdown_is_a_table_and_harmless(capsys: pytest.CaptureFixture[str]) ->
 
     assert main(["journal", "list", "--markdown"]) == 0
 
-    assert r"| \<b\>\@all\</b\> \| x | – | – | accepted | kept |" in capsys.readouterr().out
+    assert r"| \<b\>\@&#8203;all\</b\> \| x | – | – | accepted | kept |" in capsys.readouterr().out
 
 
 def test_no_control_sequence_of_an_entry_reaches_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
