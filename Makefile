@@ -16,6 +16,9 @@ PYTHONS := python3.11 python3.12 python3.13 python3.14 python3
 LINTED := $(wildcard src tests tools benchmarks examples)
 TYPED := $(wildcard src tests tools benchmarks)
 
+# Compiles what was installed on all cores, where pip would use one; a package may hold templates that are no Python.
+COMPILE = $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib src || true
+
 # The shell function `find_python`: the first interpreter that runs, is new enough, and can make an environment.
 # PYTHON=… on the command line goes first.
 FIND_PYTHON = find_python() { \
@@ -43,13 +46,15 @@ $(STAMP): requirements/lock.txt pyproject.toml
 		"$$python" -m venv --clear $(VENV); \
 	fi
 	@echo "setup: packages of requirements/lock.txt"
-	@$(BIN)/python -m pip install $(PIP_FLAGS) -r requirements/lock.txt
+	@$(BIN)/python -m pip install $(PIP_FLAGS) --no-compile -r requirements/lock.txt
 	@$(BIN)/python -m pip install $(PIP_FLAGS) --no-deps --no-build-isolation -e .
+	@$(COMPILE)
 	@touch $@
 
 .PHONY: torch
 torch: setup  ## Install PyTorch for the tests that run it; they skip without
-	$(BIN)/python -m pip install $(PIP_FLAGS) $(TORCH_FLAGS) -r requirements/torch.txt
+	$(BIN)/python -m pip install $(PIP_FLAGS) --no-compile $(TORCH_FLAGS) -r requirements/torch.txt
+	@$(COMPILE)
 
 .PHONY: browser
 browser: setup  ## Install Playwright, the Perfetto viewer and, where it can be, Debian's Chromium; tests in a browser skip without
@@ -67,9 +72,16 @@ demo: setup  ## Report on the example traces
 
 .PHONY: check
 check: setup  ## Format, lint, types, import rule and repository checks; no tests
+	@$(MAKE) --jobs=2 --output-sync=target types rules
+
+.PHONY: types
+types:
+	$(BIN)/mypy $(TYPED)
+
+.PHONY: rules
+rules:
 	$(BIN)/ruff format --check $(LINTED)
 	$(BIN)/ruff check $(LINTED)
-	$(BIN)/mypy $(TYPED)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m tools.run_checks
 

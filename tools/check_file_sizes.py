@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tools.violation import Violation, find_python_files
+from tools.violation import Violation, all_statements_in, find_python_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,7 @@ def _check_file(path: Path, n_lines: int, allowed: int | None) -> Iterator[Viola
 
 
 def _check_functions(path: Path, tree: ast.Module) -> Iterator[Violation]:
-    for node in ast.walk(tree):
+    for node in all_statements_in(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
             n_lines = node.end_lineno - node.lineno + 1
             if n_lines > FUNCTION_LIMIT_LINES:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from tools.violation import Violation, find_python_files
+from tools.violation import Violation, all_statements_in, find_python_files, statements_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,20 +48,20 @@ def _find_heavy_imports(tree: ast.Module, top_level: str) -> Iterator[tuple[int,
 
 
 def _find_root_imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+    for node in all_statements_in(tree):
         if isinstance(node, ast.Import | ast.ImportFrom) and PACKAGE in _imported_names(node):
             yield node.lineno, f"imports the package's own root, which makes cycles; import from {PACKAGE}.<module>"
 
 
 def _walk_load_time(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
     """Yield the imports that run when the module is loaded: not in functions, not under `if TYPE_CHECKING:`."""
-    for child in ast.iter_child_nodes(node):
+    for child in statements_in(node):
         if isinstance(child, ast.Import | ast.ImportFrom):
             yield child
         elif isinstance(child, ast.If) and _is_type_checking(child.test):
             for statement in child.orelse:
                 yield from _walk_load_time(ast.Module([statement], []))
-        elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _walk_load_time(child)
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterator
     from pathlib import Path
+
+_BLOCKS: Final = ("body", "orelse", "finalbody", "handlers", "cases")
 
 PYTHON_FOLDERS = ("src", "tests", "tools", "benchmarks", "examples")
 
@@ -28,6 +31,21 @@ class Violation:
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.message}"
+
+
+def statements_in(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements of a node's own blocks: far fewer nodes than all, and imports and functions are of them."""
+    for name in _BLOCKS:
+        block = getattr(node, name, ())
+        if isinstance(block, list):
+            yield from block
+
+
+def all_statements_in(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield every statement below a node, at any depth."""
+    for statement in statements_in(node):
+        yield statement
+        yield from all_statements_in(statement)
 
 
 def find_python_files(root: Path, folders: tuple[str, ...] = PYTHON_FOLDERS) -> Iterator[Path]:
