@@ -245,6 +245,16 @@ def _unit_summary(digests: list[RankDigest], steady: Steady, settings: Settings)
     )
 
 
+def _world_size(digests: list[RankDigest]) -> int | Unknown:
+    worlds = [digest.world_size for digest in digests if digest.world_size]
+    if not worlds:
+        return Unknown("no file says how many ranks the job has", ["distributedInfo"])
+    largest = max(digest.rank for digest in digests)
+    if largest >= max(worlds):
+        return Unknown(f"files say {max(worlds)}, and one is of rank {largest}", ["distributedInfo"])
+    return max(worlds)
+
+
 def run_summary(digests: list[RankDigest], selection: SelectionEntry) -> RunSummary:
     """Say who ran.
 
@@ -253,11 +263,10 @@ def run_summary(digests: list[RankDigest], selection: SelectionEntry) -> RunSumm
         selection: What part was asked for.
     """
     kinds = [digest.kind for digest in digests]
-    worlds = [digest.world_size for digest in digests if digest.world_size]
     return RunSummary(
         kind=next((kind for kind in ("training", "inference") if kind in kinds), "unknown"),
         ranks_present=sorted(digest.rank for digest in digests),
-        world_size=max(worlds) if worlds else Unknown("no file says how many ranks the job has", ["distributedInfo"]),
+        world_size=_world_size(digests),
         ranks_assumed=any(digest.rank_assumed for digest in digests),
         sources=[
             SourceEntry(d.path, d.format, d.format_version, d.size_bytes, d.n_events, d.n_skipped, d.n_repaired)

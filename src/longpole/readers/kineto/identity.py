@@ -13,6 +13,7 @@ from longpole.timeline.timeline import Identity
 if TYPE_CHECKING:
     from longpole.readers.kineto.raw import RawTrace
 
+_SAYS_RANK: Final = re.compile(r"(?:^|[^a-z])(?:rank|TP-)", re.IGNORECASE)
 _PREFIX: Final = re.compile(r"^\s*(\[[A-Za-z_\- ]{0,16}0*(\d{1,6})\]|rank[ _]?0*(\d{1,6})[:/ ])", re.IGNORECASE)
 
 # Header fields that describe software and hardware. Everything else (users, jobs, environments) stays behind.
@@ -46,8 +47,12 @@ def find_identity(header: dict[str, Any], path: str, prefix_rank: int | None) ->
     info = info if isinstance(info, dict) else {}
     rank = prefix_rank if prefix_rank is not None else _whole(info.get("rank"))
     world_size = _whole(info.get("world_size"))
+    named = rank_in_name(PurePath(path).name)
     if rank is None:
-        rank = rank_in_name(PurePath(path).name)
+        rank = named
+    elif (rank, world_size, prefix_rank) == (0, 1, None) and named and _SAYS_RANK.search(PurePath(path).name):
+        # A profiler that was made before the process group takes every rank for the only one.
+        rank, world_size = named, None
     groups = info.get("pg_config")
     return Identity(
         rank=rank if rank is not None else 0,

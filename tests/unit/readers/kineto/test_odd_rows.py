@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from longpole.records.ledger import Unknown
 from tests.laws import check_report, report_on
 from tests.trace_text import BASE_NS, BASE_US, annotation, call, document, kernel, steps, write
 
@@ -227,6 +228,26 @@ def test_a_rank_beyond_the_world_is_not_counted_as_one_of_it(tmp_path: Path) -> 
 
     (finding,) = [finding for finding in report.integrity if finding.code == "rank.missing"]
     assert finding.message.startswith("1 of 2 ranks present, missing: 0, and rank 5 is none of the 2;")
+
+
+def test_files_that_all_call_themselves_the_only_rank_go_by_their_names(tmp_path: Path) -> None:
+    """The profiler was made before the process group, so every header says rank 0 of 1."""
+    paths = [write(tmp_path / f"job-TP-{rank}.trace.json", steps(3), 0, 1) for rank in (0, 1, 2)]
+
+    report = report_on(*paths)
+
+    assert report.run.ranks_present == [0, 1, 2]
+    assert isinstance(report.run.world_size, Unknown)
+    assert "rank.duplicate" not in _codes(report)
+
+
+def test_a_header_that_knows_of_other_ranks_is_believed_before_the_name(tmp_path: Path) -> None:
+    paths = [write(tmp_path / f"rank{1 - rank}.json", steps(3), rank, 2) for rank in (0, 1)]
+
+    report = report_on(*paths)
+
+    assert [(entry.rank, entry.source) for entry in report.ranks] == [(0, 0), (1, 1)]
+    assert [source.path.endswith(f"rank{1 - n}.json") for n, source in enumerate(report.run.sources)] == [True, True]
 
 
 def test_a_rank_with_a_decimal_point_is_a_rank(tmp_path: Path) -> None:
