@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from longpole.cli.terminal import tell
 from longpole.errors import LongpoleError
@@ -62,6 +63,16 @@ def run_guarded(call: Callable[[], int], *, debug: bool) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    try:
+        _command().main(args=arguments, prog_name="longpole")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    return 0
+
+
+@functools.cache
+def _command() -> Any:
+    """Return the command line with all its commands, made once a process."""
     from typer.main import get_command
 
     from longpole.cli.app import app
@@ -69,11 +80,7 @@ def _run(arguments: list[str]) -> int:
 
     command = get_command(app)
     hand_over_plainly(command)
-    try:
-        command.main(args=arguments, prog_name="longpole")
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 0
-    return 0
+    return command
 
 
 def _sentence(error: LongpoleError) -> str:
