@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 OUTCOMES: Final[dict[str, Any]] = tomllib.loads(
     (Path(__file__).parent / "expected_outcomes.toml").read_text(encoding="utf-8")
 )
-FAST_MAX_MB: Final = 15.0
+FAST_MAX_MB: Final = 4.0
 """Files with more text than this are left to the slow tests."""
 
 
@@ -34,6 +34,14 @@ class Refused:
     def holds(self, path: str) -> bool:
         """Tell whether a path of the corpus belongs to the group."""
         return any(fnmatch.fnmatchcase(path, pattern) for pattern in self.files)
+
+
+def is_slow(path: str) -> bool:
+    """Tell whether a file is left to the slow tests: a large one, or one more rank of a job that is read as a whole."""
+    reported = OUTCOMES["reported"]
+    job = path.rpartition("/")[0]
+    first = next(other for other in reported if other.rpartition("/")[0] == job)
+    return reported[path]["decoded_mb"] > FAST_MAX_MB or (job in OUTCOMES["run"] and path != first)
 
 
 REFUSED: Final = [Refused(tuple(row["files"]), row["count"], row["error"], row["says"]) for row in OUTCOMES["refused"]]

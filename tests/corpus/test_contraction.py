@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from longpole.graph.run_graph import RunGraph
+    from longpole.pipeline.replays import RunReplay
 
 SETS: Final = (
     "pytorch-torchrec/resnet18",
@@ -37,18 +39,25 @@ SETS: Final = (
     "facebookresearch-HolisticTraceAnalysis/trace_diff/control",
     "facebookresearch-HolisticTraceAnalysis/trace_diff/test",
 )
+LARGE: Final = (*SETS[-3:], "pytorch-torchrec/sst_long_a2a_optimizer_2")
+NAMES: Final = [pytest.param(name, marks=[pytest.mark.slow] * (name in LARGE)) for name in SETS]
 CASES: Final = ("B013", "B069", "B070", "B073", "B074", "B078")
 EDGE_MAX_BYTES: Final = 64
 EDGES_PER_INSTANCE_MAX: Final = 7
 
 
+@functools.cache
+def _run(path: Path) -> RunReplay:
+    return replay_run([str(path)], ReportOptions(use_cache=False, processes=1))
+
+
 def _graph(path: Path) -> RunGraph:
-    graph = replay_run([str(path)], ReportOptions(use_cache=False, processes=1)).graph
+    graph = _run(path).graph
     assert not isinstance(graph, Unknown), graph
     return graph
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", NAMES)
 def test_recordings_replay_the_same_contracted_and_merged(corpus: Path, name: str) -> None:
     for contracted in check_run(_graph(corpus / name)):
         assert bytes_per_edge(contracted) <= EDGE_MAX_BYTES
@@ -61,9 +70,9 @@ def test_cases_replay_the_same_contracted_and_merged(cases: Path, name: str) -> 
         assert bytes_per_edge(contracted) <= EDGE_MAX_BYTES
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", NAMES)
 def test_recordings_have_the_same_path_and_predictions_rank_by_rank(corpus: Path, name: str) -> None:
-    run = replay_run([str(corpus / name)], ReportOptions(use_cache=False, processes=1))
+    run = _run(corpus / name)
     if isinstance(run.replayed, Unknown):
         pytest.skip(run.replayed.unknown)
     assert not isinstance(run.graph, Unknown)

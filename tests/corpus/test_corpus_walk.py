@@ -8,7 +8,7 @@ import pytest
 
 from longpole.errors import LongpoleError, UsageError
 from longpole.report.document import Report
-from tests.corpus.recordings import FAST_MAX_MB, OUTCOMES, REFUSED, Refused, outcome_of
+from tests.corpus.recordings import OUTCOMES, REFUSED, Refused, is_slow, outcome_of
 from tests.laws import check_refusal, check_report, check_rungs
 
 if TYPE_CHECKING:
@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 UNKNOWN_MAX_SHARE = 0.05
 
 
-def _by_size(path: str) -> Any:
-    slow = OUTCOMES["reported"][path]["decoded_mb"] > FAST_MAX_MB
-    return pytest.param(path, marks=pytest.mark.slow) if slow else path
+def _marked(path: str) -> Any:
+    return pytest.param(path, marks=pytest.mark.slow) if is_slow(path) else path
 
 
 def test_every_file_of_the_corpus_is_listed_once(corpus: Path) -> None:
@@ -33,7 +32,7 @@ def test_every_file_of_the_corpus_is_listed_once(corpus: Path) -> None:
     assert set(OUTCOMES["reported"]) <= set(found)
 
 
-@pytest.mark.parametrize("path", [_by_size(path) for path in OUTCOMES["reported"]])
+@pytest.mark.parametrize("path", [_marked(path) for path in OUTCOMES["reported"]])
 def test_a_trace_gives_its_report(corpus: Path, path: str) -> None:
     expected = OUTCOMES["reported"][path]
 
@@ -51,7 +50,7 @@ def test_a_trace_gives_its_report(corpus: Path, path: str) -> None:
     assert report.run.sources[0].bytes == (corpus / path).stat().st_size
 
 
-@pytest.mark.parametrize("path", [_by_size(path) for path in OUTCOMES["reported"]])
+@pytest.mark.parametrize("path", [_marked(path) for path in OUTCOMES["reported"]])
 def test_all_laws_hold_on_a_trace(corpus: Path, path: str) -> None:
     report = outcome_of(corpus / path)
 
@@ -61,7 +60,7 @@ def test_all_laws_hold_on_a_trace(corpus: Path, path: str) -> None:
         check_rungs(row.ledger)
 
 
-@pytest.mark.parametrize("path", [_by_size(path) for path, row in OUTCOMES["reported"].items() if row["good"]])
+@pytest.mark.parametrize("path", [_marked(path) for path, row in OUTCOMES["reported"].items() if row["good"]])
 def test_little_of_a_good_trace_is_unknown(corpus: Path, path: str) -> None:
     report = outcome_of(corpus / path)
 

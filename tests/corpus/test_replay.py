@@ -97,7 +97,9 @@ REFUSED: Final = {
 }
 PATHS: Final = {name: bounds.folder for name, bounds in SETS.items()}
 LARGE: Final = ("ns_resolution", "control", "test", "df_index_resolver", "resnet50_0", "resnet50_4")
-NAMES: Final = [pytest.param(name, marks=[pytest.mark.slow] * (name == "df_index_resolver")) for name in SETS]
+SLOW: Final = ("df_index_resolver", "control", "resnet50_0")
+"""Left to the slow tests: the largest, and two that have a near relative of the same program among the others."""
+NAMES: Final = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in SETS]
 
 
 @functools.cache

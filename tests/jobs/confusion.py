@@ -46,7 +46,9 @@ def judge_seed(seed: int) -> Verdict:
 
 
 def judge_all(seeds: Iterable[int], processes: int = 2) -> list[Verdict]:
-    """Judge many jobs, side by side."""
+    """Judge many jobs, side by side where there is more than one process."""
+    if processes == 1:
+        return [judge_seed(seed) for seed in seeds]
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         return pool.map(judge_seed, seeds, chunksize=4)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.jobs.draw import Job
 
 EXACT = Physics(launch_ns=5000, gap_ns=1000, event_ns=2000, return_ns=7000, floor_ns=3000, spread=0.0)
-SEEDS = range(0, 120, 20)
+SEEDS = (range(0, 120, 40), range(20, 120, 40))
 MARKED = {"recompilation", "per_shape_search", "cold_start", "communicator_setup", "profiler_start_skew"}
 INCOMPLETE = "unknown_incomplete_trace"
 
@@ -133,10 +133,10 @@ def reported(job: Job, folder: Path) -> tuple[Report, float]:
     return report, statistics.median(periods_of(recording, plan.steps))
 
 
-@pytest.fixture(scope="module")
-def some(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Job, Report, float]]:
+@pytest.fixture(scope="module", params=[SEEDS[0], pytest.param(SEEDS[1], marks=pytest.mark.slow)], ids=str)
+def some(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Job, Report, float]]:
     found = []
-    for seed in SEEDS:
+    for seed in request.param:
         job = draw(seed)
         found.append((job, *reported(job, tmp_path_factory.mktemp(f"job{seed}"))))
     return found

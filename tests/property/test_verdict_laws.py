@@ -104,7 +104,14 @@ def test_the_same_samples_give_the_same_interval(one: list[float], other: list[f
 
 
 @pytest.mark.parametrize(
-    ("runs", "paired", "units"), [(1, False, 10), (1, False, 30), (3, False, 12), (6, False, 12), (5, True, 12)]
+    ("runs", "paired", "units"),
+    [
+        (1, False, 10),
+        pytest.param(1, False, 30, marks=pytest.mark.slow),
+        (3, False, 12),
+        pytest.param(6, False, 12, marks=pytest.mark.slow),
+        (5, True, 12),
+    ],
 )
 def test_noise_is_seldom_taken_for_an_effect(runs: int, paired: bool, units: int) -> None:
     """In 100 comparisons of a job with itself at most 5 say that something changed."""

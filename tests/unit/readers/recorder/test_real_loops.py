@@ -128,6 +128,7 @@ def test_a_loop_that_waits_for_two_workers(tmp_path: Path) -> None:
     assert told.costliest() in WAITS_FOR_INPUT
 
 
+@pytest.mark.slow
 def test_a_loop_that_stands_still_while_it_saves(tmp_path: Path) -> None:
     told = run(tmp_path, "checkpointing")
 
