@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,16 @@ settings.register_profile("default", max_examples=50, deadline=None, suppress_he
 settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True, print_blob=True)
 settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
+
+
+# Tests start many interpreters, and each would compile the package anew where no bytecode may be kept.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+
+def pytest_collection_finish() -> None:
+    """Take what was collected out of the garbage collector's rounds: it lives until the end."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -35,7 +35,10 @@ def write(tmp_path: Path) -> Callable[[str, str], None]:
     return write_file
 
 
-@pytest.mark.parametrize("name", CHECKS)
+LONG = ("file-sizes", "imports")  # `make check`, which every `make test` begins with, runs them too
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in CHECKS])
 def test_the_repository_passes(name: str, root: Path) -> None:
     assert [str(violation) for violation in CHECKS[name](root)] == []
 
