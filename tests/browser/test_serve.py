@@ -86,7 +86,7 @@ def test_a_candidate_is_ticked_a_rank_is_chosen_and_all_is_taken_back(tab: Any) 
     ticked = asked(tab, tab.locator("#whatif .toggles input").first.check)
     assert [one["text"] for one in ticked["changes"]] == ["--prefetch input"]
 
-    tab.evaluate(_SLIDE, ["compute", "0.5"])
+    asked(tab, lambda: tab.evaluate(_SLIDE, ["compute", "0.5"]))
     both = asked(tab, lambda: tab.fill("#whatif-rank", "2"))
     assert [one["text"] for one in both["changes"]] == ["--set compute&rank:2=0.5x", "--prefetch input"]
     assert "'compute&rank:2=0.5x'" in tab.locator("#whatif-asked").inner_text()
