@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 UNNAMED: Final = "(no name)"
 _NAMES_A_PACKET: Final = 1000
+_SPANS_AT_ONCE: Final = 1 << 15
 
 # Trace, TracePacket
 _PACKET, _TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = 1, 8, 10, 11, 12, 13, 60
@@ -80,6 +81,10 @@ class SaidSpans:
     said: Ints
     arrives: Ints
     leaves: Ints
+
+    def columns(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+        """Return them all."""
+        return self.start_ns, self.end_ns, self.said, self.arrives, self.leaves
 
 
 class TraceWriter:
@@ -183,26 +188,26 @@ class TraceWriter:
         Raises:
             InvariantError: A span lies before the trace.
         """
-        if len(spans.start_ns) == 0:
-            return
+        length = np.array([len(said) for said in self._sayings], np.int64)
+        for first in range(0, len(spans.start_ns), _SPANS_AT_ONCE):
+            part = slice(first, first + _SPANS_AT_ONCE)
+            self._out.write(self._said_events(track, SaidSpans(*(column[part] for column in spans.columns())), length))
+
+    def _said_events(self, track: int, spans: SaidSpans, length: Ints) -> bytes:
         start_ns, end_ns = spans.start_ns + self._shift_ns, spans.end_ns + self._shift_ns
         self._check_time(int(start_ns.min()))
         width = width_of(int(end_ns.max()))
         places = 2 * np.arange(len(start_ns))
         parts = [(places + 1, _end_rows(track, end_ns, width))]
-        length = np.array([len(said) for said in self._sayings], np.int64)[spans.said]
-        shape = 4 * length + 2 * (spans.arrives > 0) + (spans.leaves > 0)
+        shape = 4 * length[spans.said] + 2 * (spans.arrives > 0) + (spans.leaves > 0)
         for one in np.unique(shape).tolist():
             chosen = np.flatnonzero(shape == one)
-            event: list[bytes | NDArray[np.uint8]] = [
-                _KINDS[_BEGIN],
-                self._said_rows(spans.said[chosen]),
-                self._track_fields[track],
-            ]
+            event: list[bytes | NDArray[np.uint8]] = [_KINDS[_BEGIN], self._said_rows(spans.said[chosen])]
+            event += [self._track_fields[track]]
             event += fixed64s(_FLOW, spans.leaves[chosen]) if one & 1 else []
             event += fixed64s(_LAST_FLOW, spans.arrives[chosen]) if one & 2 else []
             parts.append((places[chosen], _packet_rows(start_ns[chosen], width, event)))
-        self._out.write(interleave(parts))
+        return interleave(parts)
 
     def add_span(
         self, track: int, times_ns: tuple[int, int], name: str, category: str, notes: Mapping[str, int | str]

@@ -121,6 +121,21 @@ def test_many_spans_with_notes_are_what_each_written_alone_is() -> None:
     ]
 
 
+def test_forty_thousand_spans_with_notes_are_written_as_in_two_calls() -> None:
+    start_ns = 1 << 40
+    told: list[Told] = [
+        (start_ns + 2 * k, start_ns + 2 * k + 1, f"name {k % 3}", "input", {"pieces": k % 5}, 0, 0)
+        for k in range(40_000)
+    ]
+    at_once, in_two = Written(), Written()
+
+    at_once.said(at_once.track, told)
+    in_two.said(in_two.track, told[:15])  # all that is said is in these
+    in_two.said(in_two.track, told[15:])
+
+    assert at_once.out.getvalue() == in_two.out.getvalue()
+
+
 def test_times_before_zero_are_moved_and_never_lost() -> None:
     written = Written(shift_ns=100)
     written.spans([(-100, -40)], ["early"])
