@@ -43,8 +43,6 @@ def render_resources(report: Report, style: Style) -> list[str]:
         return []
     name = found.device if isinstance(found.device, str) else found.device_name or "device not named"
     covered = f"FLOPs or bytes known of {found.covered_share:.0%} of {format_ns(found.compute_ns)} compute time"
-    if found.at_least_share >= BOUND_SHOWN_MIN:
-        covered += f", of {found.at_least_share:.0%} a bound"
     lines = [style.title("RESOURCES", f"{escape(name)} · {covered}")]
     if isinstance(found.device, Unknown):
         says = f"{escape(found.device.unknown)}; demands are in --json and --csv"
@@ -54,6 +52,8 @@ def render_resources(report: Report, style: Style) -> list[str]:
         lines += _operators(found, style)
     for pair in [pair for pair in found.contention if _slower(pair)][:_PAIRS_SHOWN]:
         lines += wrap(_fight(pair), style.width, first="  ", rest="    ")
+    if found.at_least_share >= BOUND_SHOWN_MIN:
+        lines.append(style.faint(f"  of {found.at_least_share:.0%} only a lower bound of the bytes is known"))
     lines += _uncounted(found, style)
     return lines
 

@@ -47,6 +47,14 @@ def test_coverage_indicators_bounds_and_what_is_missing_are_said() -> None:
     assert "not counted: 17% no operator launched it" in text
 
 
+def test_how_much_is_only_a_bound_is_said() -> None:
+    report = report_of()
+    bounded = msgspec.structs.replace(report.resources, at_least_share=0.26)
+
+    assert "of 26% only a lower bound of the bytes" in text_of(msgspec.structs.replace(report, resources=bounded))
+    assert "bound of the bytes" not in text_of(report)
+
+
 @pytest.mark.parametrize("width", [60, 72, 100])
 def test_lines_fit_their_width(width: int) -> None:
     text_of(report_of(), width)
