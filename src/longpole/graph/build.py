@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -166,7 +166,7 @@ def _place(ground: Ground, found: _Found) -> _Marks:
         )
     )
     waits = np.unique(np.concatenate([found.handed.silence, found.implied.silence]))
-    starts = np.array([unit.start_ns for unit in ground.units] + [ground.units[-1].end_ns], np.int64)
+    starts = _behind_calls(ground, calls)
     n_waits, n_handed = len(waits), len(found.handed.silence)
     begin_ns = silence.start_ns.copy()
     begin_ns[found.handed.silence] = found.handed.begin_ns
@@ -207,6 +207,27 @@ def _place(ground: Ground, found: _Found) -> _Marks:
         handed_from=mark[2 * n_waits : 2 * n_waits + n_handed],
         unit_ends=mark[2 * n_waits + n_handed + 1 :],
     )
+
+
+_ROUNDING_NS: Final = 1000  # exporters write times in whole microseconds, or start and length rounded one by one
+
+
+def _behind_calls(ground: Ground, calls: Ints) -> Ints:
+    """Return the units' starts and the last one's end, each behind a call of the main thread that it cuts by rounding.
+
+    A boundary a hair before the end of a call that waited would hide what the call waited for.
+    """
+    bounds_ns = np.array([unit.start_ns for unit in ground.units] + [ground.units[-1].end_ns], np.int64)
+    host = ground.timeline.host
+    mine = calls[host.track[calls] == ground.timeline.main_track]
+    mine = mine[np.argsort(host.end_ns[mine], kind="stable")]
+    if len(mine) == 0:
+        return bounds_ns
+    at = np.searchsorted(host.end_ns[mine], bounds_ns, side="right")
+    next_call = mine[np.minimum(at, len(mine) - 1)]
+    start_ns, end_ns = host.start_ns[next_call], host.end_ns[next_call]
+    cut = (at < len(mine)) & (start_ns < bounds_ns) & (bounds_ns < end_ns) & (end_ns <= bounds_ns + _ROUNDING_NS)
+    return np.where(cut, end_ns, bounds_ns)
 
 
 def _edges(ground: Ground, found: _Found, marks: _Marks) -> Edges:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from longpole.graph.kinds import EdgeKind
+from longpole.graph.path import UNEXPLAINED
 from longpole.graph.sweep import circle_edges
+from longpole.records.ledger import Unknown
 from longpole.settings import Settings
 from tests.build import LOADER, Script
-from tests.run_graphs import edge_lines, graph_of
+from tests.run_graphs import attempted, edge_lines, graph_of
 
 K = EdgeKind
 
@@ -83,6 +86,25 @@ def test_a_span_a_unit_behind_the_second_one_that_follows_is_told() -> None:
     script.kernel(110, 495, script.launch(101, 104), stream=8)
 
     assert graph_of(script).late_spans == 1
+
+
+@pytest.mark.parametrize("cut_us", [0.0, 0.001, 1.0])
+def test_a_boundary_that_rounding_puts_into_a_call_that_waited_hides_nothing(cut_us: float) -> None:
+    """Start and length of each row are rounded one by one: a step may end a hair before its last call does."""
+    script = Script()
+    for step in range(4):
+        at = 1000.0 * step
+        begun, ended = at - (cut_us if step else 0), at + 1000 - (cut_us if step < 3 else 0)
+        script.step(step, begun, ended)
+        script.kernel(at + 16, at + 995, script.launch(at + 10, at + 13))
+        script.sync(at + 20, at + 1000)
+
+    run = attempted(script)
+
+    assert not isinstance(run, Unknown)
+    pieces = run.replayed.observed
+    assert not (pieces.kind == UNEXPLAINED).any()
+    assert run.replayed.why_refused == ""
 
 
 def test_a_span_knows_what_it_is() -> None:
