@@ -62,7 +62,8 @@ def _marked(file: TraceFile, settings: Settings) -> TraceFile:
     try:
         if is_span_file(file, lambda one: _head_of(one, settings)):
             return replace(file, form="spans")
-        is_nsys = is_report(file.path.name) or looks_like_sqlite(_head_of(file, settings))
+        # A pipe can be read once only, and a database cannot come through one.
+        is_nsys = is_report(file.path.name) or (file.path.is_file() and looks_like_sqlite(_head_of(file, settings)))
         return replace(file, form="nsys") if is_nsys else file
     except InputError:
         return file
