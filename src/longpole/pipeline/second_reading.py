@@ -100,8 +100,12 @@ def _lay_out_again(
     context = WorkContext(rules, settings, options.step, low, high)
     selection = Selection(step_pattern=options.step, first_unit=low, last_unit=high)
     vocabulary = Vocabulary.load(options.rules)
-    # A file that names no rank was given one when the run was brought together.
-    given = {(digest.path, digest.rank if not digest.rank_assumed else None): digest.rank for digest in run.digests}
+    named = {(digest.path, digest.rank) for digest in run.digests if not digest.rank_assumed}
+    # Files that name no ranks were given free ones in their order when the run was brought together.
+    given: dict[str, list[int]] = {}
+    for digest in run.digests:
+        if digest.rank_assumed:
+            given.setdefault(digest.path, []).append(digest.rank)
     wanted = {digest.path for digest in run.digests if digest.rank in chosen}
     files, _ = without_spans_beside_traces(find_traces(paths, settings))
     for place, file in enumerate(files):
@@ -113,8 +117,10 @@ def _lay_out_again(
             timelines = read_timelines(file, context)
         except LongpoleError:
             continue
+        free = iter(given.get(file.shown, ()))
         for timeline in timelines:
             identity = timeline.identity
-            rank = given.get((timeline.source.path, None if identity.rank_assumed else identity.rank))
+            is_named = (timeline.source.path, identity.rank) in named
+            rank = next(free, None) if identity.rank_assumed else identity.rank if is_named else None
             if rank is not None and rank in chosen:
                 yield rank, *lay_out(timeline, vocabulary, settings, selection)

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from longpole.errors import InputError, NotATraceError
+from longpole.pipeline.drawing import draw_run
+from longpole.pipeline.reading import ReportOptions
+from longpole.pipeline.report import report_on as report_on_run
 from longpole.readers.nsys.lower import read_nsys
 from longpole.settings import Settings
 from longpole.timeline.columns import NONE_ID, Kind, SyncKind
@@ -243,6 +246,16 @@ def test_the_ranks_of_one_file_are_one_source(tmp_path: Path) -> None:
 
     assert len(report.run.sources) == 1
     assert [row.source for row in report.ranks] == [0, 0]
+
+
+def test_ranks_that_one_file_holds_without_naming_them_are_all_drawn(tmp_path: Path) -> None:
+    path = str(_job(pid=200, device=1, export=_job(pid=100)).write(tmp_path / "a.sqlite"))
+    options = ReportOptions(use_cache=False)
+    run, report = report_on_run([path], options)
+
+    drawing = draw_run([path], options, run, report)
+
+    assert {lane.rank for lane in drawing.lanes} == {0, 1}
 
 
 # --- refused ------------------------------------------------------------------------------------------------------
