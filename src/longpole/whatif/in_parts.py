@@ -5,8 +5,8 @@ A change that acts within ranks, or on what collectives move, is made to each ra
 full graph of a rank ─► draft ─► change ─► contract ─► of ─┐
                               └► its transfers' lengths ───┴ merge ─► finish ─► periods
 
-The periods are those of `predict` on the joined graph, to the nanosecond. What a path is made of is not known here:
-a contracted edge no longer says what it runs over.
+The periods are those of `predict` on the joined graph, to the nanosecond. What a path is made of is not known here, for
+a contracted edge no longer says what it runs over: `path_in_parts` looks it up in the full graphs of the ranks visited.
 """
 
 from __future__ import annotations
