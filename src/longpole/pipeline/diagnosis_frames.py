@@ -27,6 +27,7 @@ def findings_frame(report: Report) -> pl.DataFrame:
         "ranks": numbers,
         "units": texts,
         "cost_ns_per_unit": pl.Int64,
+        "cost_between_ns": numbers,
         "cost_statistic": pl.String,
         "cost_share": pl.Float64,
         "basis": pl.String,
