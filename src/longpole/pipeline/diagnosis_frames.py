@@ -75,6 +75,7 @@ def candidates_frame(report: Report) -> pl.DataFrame:
         "command": pl.String,
         "part": pl.String,
         "references": texts,
+        "check_with": texts,
     }
     return pl.DataFrame([_candidate_row(entry, schema) for entry in report.candidates], schema=schema)
 
