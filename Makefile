@@ -91,7 +91,7 @@ test: check browser  ## Everything of `check`, then all tests but the slow ones
 
 .PHONY: test-all
 test-all: check browser  ## Everything of `check`, then all tests
-	$(BIN)/pytest --numprocesses 2 --dist worksteal --durations=25
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-full} $(BIN)/pytest --numprocesses 2 --dist worksteal --durations=25
 
 .PHONY: coverage
 coverage: setup  ## All tests but the slow ones, with branch coverage and its lower bound

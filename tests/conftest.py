@@ -10,12 +10,16 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.examples import FULL
+
 ROOT = Path(__file__).resolve().parents[1]
 
 # No deadline, and no complaint about slow generation: both would judge the machine and not the code.
-settings.register_profile("default", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # The same examples on every run, so that a red build means a change.
 settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True, print_blob=True)
+# What `make test-all` runs.
+settings.register_profile("full", parent=settings.get_profile("default"), max_examples=FULL)
 settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
 

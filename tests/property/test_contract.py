@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import longpole.graph.sweep as sweep_module
@@ -15,6 +15,7 @@ from longpole.graph.edges import Edges
 from longpole.graph.kinds import EdgeKind
 from longpole.graph.sweep import NEVER_NS, sweep, topological_order
 from tests.bare_graphs import bare_graph, floors, give_way, swept, with_exits
+from tests.examples import examples
 from tests.graph_strategies import Dag, dags, jobs, longest_times, teams
 from tests.run_graphs import graph_of
 
@@ -94,7 +95,7 @@ def _check(graph: RankGraph, met: NDArray[np.bool_], exits_ns: list[int], change
     return contracted
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(graphs(), st.data())
 def test_kept_points_happen_as_in_the_full_graph(graph: RankGraph, data: st.DataObject) -> None:
     n = len(graph.entry)
@@ -107,7 +108,7 @@ def test_kept_points_happen_as_in_the_full_graph(graph: RankGraph, data: st.Data
     assert len(contracted.point) <= len(graph.time_ns)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(graphs(), st.data())
 def test_so_they_do_with_other_lengths_and_fewer_edges(graph: RankGraph, data: st.DataObject) -> None:
     m, n = len(graph.edges), len(graph.entry)
@@ -168,7 +169,7 @@ def test_a_contraction_contracts_no_further(graph: RankGraph) -> None:
     topological_order(contracted.time_ns, contracted.src, contracted.dst)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(dags(max_points=30))
 def test_a_sweep_that_leaves_chains_out_gives_the_same_times(dag: Dag) -> None:
     order = topological_order(dag.time_ns, dag.edges.src, dag.edges.dst)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from longpole.analyses.sums import add_ledgers, mean_ledger, round_shares
@@ -16,6 +16,7 @@ from longpole.settings import Settings
 from longpole.timeline.columns import NONE_NS, Kind
 from longpole.vocabulary.objects import IDLE_REASONS, OBJECTS, charged_to
 from tests.build import measure
+from tests.examples import examples
 from tests.strategies import SMALL_SETTINGS, Shape, device_scripts, scales, scripts
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tests.build import DeviceSpan, Script
 
 UNTIED = Shape(with_ties=False)
-LAW = settings(max_examples=30)  # each example measures a record at least once
+LAW = examples(30)  # each example measures a record at least once
 ABSOLUTE = ("start_ns", "end_ns", "completion_ns")
 
 

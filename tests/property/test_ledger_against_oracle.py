@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.build import measure
+from tests.examples import examples
 from tests.oracle import MOVED, Oracle, Total
 from tests.strategies import SMALL_SETTINGS, Shape, device_scripts, scripts
 
@@ -61,14 +62,14 @@ def _compare(script: Script, devices: list[int] | list[None]) -> None:
         assert [unit.completion_ns for unit in inner] == oracle.completions(device)
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(device_scripts())
 def test_every_nanosecond_of_a_device_goes_where_the_oracle_puts_it(script: Script) -> None:
     """Ledger, services, idle reasons, stages and completions agree on every unit of every device."""
     _compare(script, sorted({span.device for span in script.device}))
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(scripts(Shape(with_device=False)))
 def test_every_nanosecond_without_a_device_goes_where_the_oracle_puts_it(script: Script) -> None:
     """The thread that carries the units stands in for the device (DESIGN 3.3)."""

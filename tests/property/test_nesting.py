@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longpole.timeline.nesting import Nesting, inherit, nest, segment
+from tests.examples import examples
 from tests.oracle import Node, call_tree, innermost_at
 from tests.strategies import call_trees
 
@@ -27,7 +28,7 @@ def _place(nodes: list[Node], node: Node | None) -> int:
     return next((place for place, other in enumerate(nodes) if other is node), -1)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(call_trees())
 def test_every_span_finds_the_innermost_one_that_it_starts_in(pairs: Pairs) -> None:
     """Also where spans overlap in part, however many of them in a row."""
@@ -49,7 +50,7 @@ def test_a_call_tree_does_not_depend_on_when_it_was(pairs: Pairs, shift: int) ->
     assert there.depth.tolist() == here.depth.tolist()
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(call_trees())
 def test_segments_name_the_innermost_span_of_every_instant(pairs: Pairs) -> None:
     nodes = call_tree(pairs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from longpole.graph.kinds import GRADE_OF_KIND
 from longpole.graph.path import UNEXPLAINED
@@ -13,6 +13,7 @@ from longpole.graph.sweep import sweep, topological_order
 from longpole.graph.walk import last_arrivals, walk_back
 from longpole.records.ledger import Unknown
 from longpole.settings import Settings
+from tests.examples import examples
 from tests.graph_strategies import Dag, all_paths, dags, jobs, teams
 from tests.path_laws import check_path
 from tests.run_graphs import attempted, replayed
@@ -79,7 +80,7 @@ def test_a_walk_fills_its_period_whatever_clocks_say(dag: Dag) -> None:
     assert (steps.end_ns > steps.start_ns).all()
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(jobs())
 def test_pieces_of_a_rank_fill_its_periods(script: Script) -> None:
     run = replayed(script)
@@ -87,7 +88,7 @@ def test_pieces_of_a_rank_fill_its_periods(script: Script) -> None:
     check_path(run.graph, run.replayed)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(teams())
 def test_pieces_of_a_team_fill_its_periods(team: list[Script]) -> None:
     run = replayed(*team)
@@ -98,7 +99,7 @@ def test_pieces_of_a_team_fill_its_periods(team: list[Script]) -> None:
 SMALL = Settings(silence_min_ns=5, implied_wait_min_ns=10, allocation_min_ns=3, resumes_within_ns=2, clean_margin_ns=2)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(scripts(Shape(horizon_ns=80)))
 def test_pieces_of_any_record_fill_its_periods(script: Script) -> None:
     """Odd ones: without launches, with empty calls and spans, clocks that are off, steps that overlap."""
@@ -109,7 +110,7 @@ def test_pieces_of_any_record_fill_its_periods(script: Script) -> None:
         assert found.replayed.judgement.orphans == 0
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(jobs())
 def test_what_a_machine_could_have_written_is_explained(script: Script) -> None:
     run = replayed(script)

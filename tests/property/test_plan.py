@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longpole.errors import InvariantError
 from longpole.graph.edges import Edges
 from longpole.graph.plan import plan_sweep
 from longpole.graph.sweep import NEVER_NS, sort_edges, sweep, topological_order
+from tests.examples import examples
 from tests.graph_strategies import Dag, dags, longest_times
 
 
@@ -53,7 +54,7 @@ def _sorted(dag: Dag) -> Dag:
     return Dag(dag.time_ns, edges.take(sort_edges(order, edges.src)), dag.floor_ns)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.one_of(dags().map(_sorted), lanes()), st.integers(0, 2**32 - 1))
 def test_a_plan_holds_for_all_lengths(dag: Dag, seed: int) -> None:
     edges = dag.edges
@@ -65,7 +66,7 @@ def test_a_plan_holds_for_all_lengths(dag: Dag, seed: int) -> None:
         assert plan.times_ns(length_ns, dag.floor_ns).tolist() == expected.tolist()
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(lanes())
 def test_a_planned_sweep_finds_the_longest_paths(dag: Dag) -> None:
     plan = plan_sweep(dag.n, dag.edges.src, dag.edges.dst, dag.floor_ns != NEVER_NS)
@@ -73,7 +74,7 @@ def test_a_planned_sweep_finds_the_longest_paths(dag: Dag) -> None:
     assert plan.times_ns(dag.edges.length_ns, dag.floor_ns).tolist() == longest_times(dag)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(lanes())
 def test_times_far_apart_are_swept_a_few_paths_at_once(dag: Dag) -> None:
     """63 bits do not hold all paths lifted above one another then."""

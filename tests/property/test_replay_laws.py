@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from longpole.graph.kinds import EdgeKind
 from longpole.graph.walk import walk_back
+from tests.examples import examples
 from tests.graph_strategies import jobs, teams
 from tests.run_graphs import Run, graph_of, replayed
 
@@ -31,7 +32,7 @@ def _with_length(run: Run, edges: np.ndarray, length_ns: np.ndarray) -> np.ndarr
     return draft.finish().replay()
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(jobs(), st.data())
 def test_shortening_any_node_never_lengthens_the_replay(script: Script, data: st.DataObject) -> None:
     run = replayed(script)
@@ -44,7 +45,7 @@ def test_shortening_any_node_never_lengthens_the_replay(script: Script, data: st
     assert (shorter <= run.replayed.time_ns).all()
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(teams(), st.data())
 def test_shortening_any_node_of_a_team_never_lengthens_the_replay(team: list[Script], data: st.DataObject) -> None:
     run = replayed(*team)
@@ -56,7 +57,7 @@ def test_shortening_any_node_of_a_team_never_lengthens_the_replay(team: list[Scr
     assert (shorter <= run.replayed.time_ns).all()
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(teams())
 def test_halving_what_is_not_on_the_path_shortens_nothing(team: list[Script]) -> None:
     run = replayed(*team)
@@ -69,7 +70,7 @@ def test_halving_what_is_not_on_the_path_shortens_nothing(team: list[Script]) ->
     assert shorter[last] == time_ns[last]
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(teams())
 def test_a_hidden_transfer_doubled_until_it_shows_lengthens_the_replay(team: list[Script]) -> None:
     run = replayed(*team)
@@ -85,7 +86,7 @@ def test_a_hidden_transfer_doubled_until_it_shows_lengthens_the_replay(team: lis
     assert times[-1] > times[0] == run.replayed.time_ns[last]
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(jobs())
 def test_a_draft_without_changes_replays_the_same(script: Script) -> None:
     run = replayed(script)
@@ -93,7 +94,7 @@ def test_a_draft_without_changes_replays_the_same(script: Script) -> None:
     assert run.draft().finish().replay().tolist() == run.replayed.time_ns.tolist()
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(jobs(), st.integers(-(10**12), 10**15))
 def test_the_clock_that_is_shown_changes_nothing(script: Script, by_ns: int) -> None:
     run, other = replayed(script), replayed(script.shifted(by_ns))
@@ -103,7 +104,7 @@ def test_the_clock_that_is_shown_changes_nothing(script: Script, by_ns: int) -> 
     assert other.path.kind.tolist() == run.path.kind.tolist()
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(jobs(), st.randoms(use_true_random=False))
 def test_the_order_in_which_rows_are_written_changes_nothing(script: Script, random: object) -> None:
     order: dict[int, float] = {}
@@ -112,7 +113,7 @@ def test_the_order_in_which_rows_are_written_changes_nothing(script: Script, ran
     assert replayed(other).replayed.replayed_ns.tolist() == replayed(script).replayed.replayed_ns.tolist()
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(jobs())
 def test_kept_lengths_are_those_of_the_record_and_no_edge_goes_back_in_time(script: Script) -> None:
     graph = graph_of(script)
@@ -126,7 +127,7 @@ def test_kept_lengths_are_those_of_the_record_and_no_edge_goes_back_in_time(scri
     assert (lag_ns >= -10_000).all()
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(jobs(), st.sampled_from(("input", "compute", "host")), st.floats(0, 1))
 def test_less_of_an_object_is_never_slower_than_more_of_it(script: Script, name: str, factor: float) -> None:
     run = replayed(script)
@@ -145,7 +146,7 @@ def test_less_of_an_object_is_never_slower_than_more_of_it(script: Script, name:
     assert (with_factor(factor) <= run.replayed.time_ns[last]).all()
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(teams())
 def test_the_replay_of_a_team_on_clocks_that_are_known_is_the_same(team: list[Script]) -> None:
     run = replayed(*team)

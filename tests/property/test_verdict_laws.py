@@ -7,13 +7,14 @@ from math import log
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longpole.records.run_record import RecordTime, RunRecord
 from longpole.records.verdict import Effect
 from longpole.stats.intervals import paired_interval, unpaired_interval
 from longpole.stats.resampling import Resampled, resampled_interval
+from tests.examples import examples
 from tests.verify_runs import HEALTHY, Job, ask
 
 NOISY = Job(within=0.04, between=0.012, units=12)
@@ -32,7 +33,7 @@ def scaled(run: RunRecord, factor: int) -> RunRecord:
     return msgspec.structs.replace(run, units=units)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.integers(2, 50), st.integers(1, 4), st.integers(0, 10**6), st.floats(0.6, 1.4))
 def test_longer_times_on_both_sides_change_no_share(factor: int, runs: int, seed: int, pace: float) -> None:
     before = NOISY.runs(runs, seed)
@@ -46,7 +47,7 @@ def test_longer_times_on_both_sides_change_no_share(factor: int, runs: int, seed
     assert other.effect.interval == pytest.approx(one.effect.interval)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.integers(1, 6), st.integers(0, 10**6), st.booleans())
 def test_exchanging_the_sides_mirrors_the_effect(runs: int, seed: int, paired: bool) -> None:
     before = NOISY.runs(runs, seed)
@@ -61,7 +62,7 @@ def test_exchanging_the_sides_mirrors_the_effect(runs: int, seed: int, paired: b
     assert [log(1 + end) for end in there.interval] == pytest.approx(mirrored, abs=1e-9)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.integers(2, 6), st.integers(0, 10**6), st.randoms())
 def test_the_order_of_unpaired_runs_changes_nothing(runs: int, seed: int, random: object) -> None:
     before, after = NOISY.runs(runs, seed), NOISY.runs(runs, seed + 1)
@@ -90,7 +91,7 @@ def test_the_estimate_lies_within_its_interval(one: list[float], other: list[flo
     assert found.low <= found.estimate <= found.high
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.lists(st.floats(0.5, 2), min_size=2, max_size=40), st.lists(st.floats(0.5, 2), min_size=2, max_size=40))
 def test_the_same_samples_give_the_same_interval(one: list[float], other: list[float]) -> None:
     """Drawing has a fixed seed: a verdict can be repeated."""

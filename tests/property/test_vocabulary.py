@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longpole.vocabulary.forms import clip, function_name
 from longpole.vocabulary.matcher import Vocabulary
 from longpole.vocabulary.objects import ACTIVITY_OBJECTS, CALLS, COLLECTIVE_KINDS, COPY_DIRECTIONS, STAGES
 from longpole.vocabulary.rules import THEMES
+from tests.examples import examples
 
 OURS = Vocabulary.load()
 EXAMPLES = [name for theme in THEMES for rule in OURS.rules(theme) for name in (*rule.examples, *rule.look_alikes)]
@@ -21,7 +22,7 @@ NAMES = st.one_of(
 )
 
 
-@settings(max_examples=15)  # each example reads all rules anew
+@examples(15)
 @given(st.lists(NAMES, min_size=1, max_size=40))
 def test_answers_depend_on_the_name_alone(names: list[str]) -> None:
     """Neither what was asked before nor in which order changes an answer."""

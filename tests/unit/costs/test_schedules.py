@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longpole.costs.layout import SCHEDULES
@@ -30,6 +30,7 @@ from longpole.costs.schedules import (
     step_seconds,
 )
 from longpole.errors import UsageError
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -181,7 +182,7 @@ def schedules(draw: st.DrawFn) -> tuple[str, int, int, int]:
 
 
 @given(which=schedules(), times=TIMES, even=st.booleans())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_wherever_a_closed_form_is_given_the_simulation_is_it(
     which: tuple[str, int, int, int], times: Times, *, even: bool
 ) -> None:
@@ -200,7 +201,7 @@ def test_wherever_a_closed_form_is_given_the_simulation_is_it(
 
 
 @given(which=schedules(), data=st.data(), transfer=st.sampled_from([0, 1, 5]))
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_every_pass_runs_once_after_its_inputs_and_alone_on_its_device(
     which: tuple[str, int, int, int], data: st.DataObject, transfer: int
 ) -> None:
@@ -242,7 +243,7 @@ def test_every_pass_runs_once_after_its_inputs_and_alone_on_its_device(
     micro_batches=st.integers(1, 120),
     transfer=st.sampled_from([0, 1, 2, 9]),
 )
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_the_recursion_that_stops_early_ends_when_the_simulation_does(
     schedule: str, times: list[Times], micro_batches: int, transfer: int
 ) -> None:
@@ -259,7 +260,7 @@ def test_the_recursion_that_stops_early_ends_when_the_simulation_does(
     times=st.lists(TIMES, min_size=12, max_size=12),
     transfer=st.sampled_from([0, 1, 2, 9]),
 )
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_many_micro_batches_take_what_running_all_of_them_does(
     schedule: str, stages: int, groups: int, odd: int, times: list[Times], transfer: int
 ) -> None:
@@ -288,7 +289,7 @@ def test_a_pipeline_that_transfers_slow_down_is_carried_on_at_their_pace() -> No
     chunks=st.integers(1, 3),
     head=st.integers(0, 9),
 )
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_the_estimate_is_exact_where_only_the_last_stage_is_heavier(
     schedule: str, stages: int, groups: int, chunks: int, head: int
 ) -> None:
@@ -304,7 +305,7 @@ def test_the_estimate_is_exact_where_only_the_last_stage_is_heavier(
 
 
 @given(which=schedules(), times=TIMES)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_faster_passes_never_make_a_longer_step(which: tuple[str, int, int, int], times: Times) -> None:
     schedule, stages, micro_batches, chunks = which
     if schedule in {"zb2p", "zbv"}:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longpole.errors import InputError, UsageError
 from longpole.pipeline.plan import PlanOptions, build_plan
 from longpole.readers.plan_file.keys import SECTIONS
+from tests.examples import examples
 from tests.plans import PLAN, write_plan
 
 KEYS = [f"{section}.{key.name}".removeprefix(".") for section, keys in SECTIONS.items() for key in keys]
@@ -36,7 +37,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write_plan(tmp_path_factory.mktemp("plans"), PLAN)
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(changes=st.lists(st.tuples(st.sampled_from(KEYS), ANYTHING), min_size=1, max_size=3))
 def test_anything_in_a_key_is_planned_or_refused(path: str, changes: list[tuple[str, Any]]) -> None:
     try:
@@ -47,7 +48,7 @@ def test_anything_in_a_key_is_planned_or_refused(path: str, changes: list[tuple[
     assert plan.check() == []
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(
     changes=st.lists(
         st.tuples(

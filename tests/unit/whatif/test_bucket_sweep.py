@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longpole.analyses.gradients import Bucket, GradientPass
@@ -21,6 +21,7 @@ from longpole.whatif.bucket_sweep import (
     recorded_point,
     sweep,
 )
+from tests.examples import examples
 
 MIB = 1 << 20
 MS = 1_000_000
@@ -81,7 +82,7 @@ def test_the_best_cap_of_a_pass_that_communication_bounds_is_the_formulas(bound:
     latency_us=st.integers(10, 300),
     bound=st.floats(1.2, 4.0),
 )
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_wherever_communication_bounds_no_cap_beats_the_formulas_by_much(
     total_mb: int, backward_ms: int, latency_us: int, bound: float
 ) -> None:
@@ -165,7 +166,7 @@ def test_passes_with_another_number_of_gradients_are_left_out() -> None:
     first_mib=st.integers(1, 12),
     cap_mib=st.integers(1, 40),
 )
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_the_cap_that_made_the_buckets_is_among_those_that_they_say(
     sizes: list[int], first_mib: int, cap_mib: int
 ) -> None:
@@ -209,7 +210,7 @@ def test_the_range_of_the_best_cap_holds_the_best_cap() -> None:
     latency_us=st.integers(0, 500),
     gb_per_s=st.floats(0.5, 200),
 )
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_no_cap_goes_below_what_bytes_alone_leave(
     moments_ms: list[int], data: st.DataObject, latency_us: int, gb_per_s: float
 ) -> None:
