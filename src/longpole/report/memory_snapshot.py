@@ -443,8 +443,8 @@ def _against_pieces(use: DeviceUse, last: Failure, *, expandable: bool) -> list[
         said = ["expandable_segments is on already: look which pools and streams hold the free pieces"]
     else:
         said = [
-            f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: the request needs {gather} beside what the driver had left;"
-            " test it with graph pools and sleep modes, which it has conflicted with"
+            f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: the request needs {gather} beside what the driver had"
+            " left; test it with graph pools and sleep modes, which it has conflicted with"
         ]
     if last.largest_free_bytes != NOT_WRITTEN and last.pool_free_bytes < last.gather_bytes:
         said.append("most of what is free belongs to other streams or pools, which do not serve this request")
