@@ -149,7 +149,9 @@ def _gain(judgement: Judgement, fillings: dict[str, str | Unknown], ground: Repl
     """Replay a row's change alone."""
     changes = _changes(judgement, fillings)
     if isinstance(changes, Unknown):
-        return Gain([], Unknown(_ONCE) if _only_paid_once(judgement) else changes)
+        # A row that never changes anything says why itself.
+        is_once = bool(judgement.row.change) and _only_paid_once(judgement)
+        return Gain([], Unknown(_ONCE) if is_once else changes)
     if isinstance(ground, Unknown):
         return Gain(changes, ground)
     if ground.why_refused:

@@ -75,8 +75,8 @@ def least_share(schedule: str, stages: int, micro_batches: int, chunks: int) -> 
     exact and a simulation would be long, interleaving has its form, which is exact for whole groups of micro-batches
     and too small for others; the zero-bubble schedules have no bound.
 
-    >>> least_share("1f1b", 8, 16, 1) == 7 / 23, least_share("zb1p", 4, 8, 1) == 3 / (3 * 8 + 3)
-    (True, True)
+    >>> round(least_share("1f1b", 8, 16, 1) - 7 / 23, 12), round(least_share("zb1p", 4, 8, 1) - 3 / (3 * 8 + 3), 12)
+    (0.0, 0.0)
     """
     try:
         chunks = check_counts(schedule, stages, micro_batches, chunks)

@@ -182,7 +182,7 @@ def parse_call(
     """Read a call from the three texts of a trace.
 
     >>> parse_call("aten::mm", "[[2, 3], [3, 4]]", '["float", "float"]').tensor(1)
-    Tensor(shape=(3, 4), dtype='fp32')
+    Tensor(shape=(3, 4), dtype='fp32', repeats=1)
 
     Args:
         name: The operator.

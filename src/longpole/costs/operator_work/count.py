@@ -69,7 +69,7 @@ def count_work(call: Call, partner: Call | None = None) -> Work | None:
 
     >>> from longpole.costs.operator_work.call import parse_call
     >>> count_work(parse_call("aten::mm", "[[2, 3], [3, 4]]", '["float", "float"]'))
-    Work(family='matmul', processor='tensor', dtype='fp32', flops=48, moved_bytes=104)
+    Work(family='matmul', processor='tensor', dtype='fp32', flops=48, moved_bytes=104, at_least=False)
     """
     counter = COUNTERS.get(call.name)
     work = counter(call) if counter is not None else None
