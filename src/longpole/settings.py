@@ -317,23 +317,28 @@ def read_settings(path: Path | None) -> Settings:
     """Return the defaults, overridden by the `[settings]` table of a TOML file.
 
     Raises:
-        UsageError: The file cannot be read, is not TOML, or names a setting that does not exist or has
-            another type.
+        UsageError: The file cannot be read, is not TOML, has no such table, or names a setting that does not exist or
+            has another type.
     """
     default = Settings()
     if path is None:
         return default
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8")).get("settings", {})
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         msg = f"{path}: expected a TOML file with settings, found: {error}"
         raise UsageError(msg) from None
+    table = document.get("settings")
+    if not isinstance(table, dict):
+        msg = f"{path}: no table [settings] in it. Write [settings] above the thresholds"
+        raise UsageError(msg)
     known = {field.name: type(getattr(default, field.name)) for field in fields(default)}
     for name, value in table.items():
         if name not in known:
             msg = f"{path}: no setting is called {name!r}; there are {', '.join(sorted(known))}"
             raise UsageError(msg)
-        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not 0 <= value < float("inf"):
             msg = f"{path}: setting {name} takes a number of at least 0, found {value!r}"
             raise UsageError(msg)
     return replace(default, **{name: known[name](value) for name, value in table.items()})
