@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -16,6 +16,21 @@ if TYPE_CHECKING:
     from longpole.graph.rank_graph import RankGraph
     from longpole.graph.run_graph import RunGraph
     from tests.run_graphs import Run
+
+# One of each kind that may be answered rank by rank.
+CHANGES: Final = (
+    "--set collective=0.5x",
+    "--set collective=+2ms",
+    "--set name:kernel_7=0",
+    "--set compute=0.5x",
+    "--set rank:1=0.25x",
+    "--remove input",
+    "--prefetch input",
+    "--async-copy",
+    "--issue-early collective",
+    "--graph-launches",
+    "--off-path output",
+)
 
 
 def source_of(run: Run, loaded: list[int] | None = None) -> Source:

@@ -14,27 +14,13 @@ from longpole.whatif.change import parse_change
 from longpole.whatif.in_parts import predict_in_parts, replay_in_parts
 from longpole.whatif.replay import median_ns
 from tests.graph_strategies import teams
-from tests.parts import source_of, team
+from tests.parts import CHANGES, source_of, team
 from tests.run_graphs import replayed
 
 if TYPE_CHECKING:
     from longpole.whatif.draft import Draft
     from tests.build import Script
     from tests.run_graphs import Run
-
-CHANGES = (
-    "--set collective=0.5x",
-    "--set collective=+2ms",
-    "--set name:kernel_7=0",
-    "--set compute=0.5x",
-    "--set rank:1=0.25x",
-    "--remove input",
-    "--prefetch input",
-    "--async-copy",
-    "--issue-early collective",
-    "--graph-launches",
-    "--off-path output",
-)
 
 
 def check(run: Run, *texts: str) -> None:
