@@ -64,3 +64,21 @@ def test_jobs_that_went_through_hang_nowhere(corpus: Path, name: str, form: str)
     hang = hang_of(sorted(map(str, (corpus / OWN / name).glob(form))))
 
     assert (hang.verdict, hang.roots) == ("none", [])
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "ranks", "missing"),
+    [
+        ("healthy", "none", [], []),
+        ("op_mismatch", "mismatch", [3], []),
+        ("size_mismatch", "not_told", [], [1]),
+        ("straggler_missing_rank", "host", [2], []),
+    ],
+)
+def test_jobs_that_were_recorded_before_the_rule_was_written(
+    corpus: Path, name: str, verdict: str, ranks: list[int], missing: list[int]
+) -> None:
+    """Of `size_mismatch` the rank with the other size left no dump: it crashed."""
+    hang = hang_of([str(corpus / "own-torch-2.13-cpu-gloo" / "flight_recorder" / name)])
+
+    assert (hang.verdict, [root.rank for root in hang.roots], hang.missing) == (verdict, ranks, missing)

@@ -220,7 +220,7 @@ def _waiting(waits: dict[int, list[Wait]], roots: set[int]) -> list[HangWaiting]
         HangWaiting(rank, operation_of(wait.entry), wait.for_ranks, wait.entry.created_ns)
         for rank, some in waits.items()
         for wait in some
-        if rank not in roots
+        if rank not in roots and not wait.is_behind
     ]
 
 
@@ -247,7 +247,7 @@ def _group(group: Group) -> HangGroup:
         entered=[one.rank for one in members if stuck_at in one.active],
         finished=[one.rank for one in members if one.has_finished(stuck_at)],
         not_entered=[one.rank for one in members if not one.has_entered(stuck_at)],
-        no_dump=group.no_dump(),
+        no_dump=group.no_dump,
     )
 
 
@@ -262,9 +262,8 @@ def _cautions(situation: Situation, waits: dict[int, list[Wait]]) -> list[str]:
         found.append(f"dumps of different versions ({', '.join(versions)}) are compared")
     inferred = [group.key.name for group in situation.groups if group.is_inferred and group.stuck_at() is not None]
     if inferred:
-        found.append(
-            f"no dump lists the members of {len(inferred)} groups: they are taken to be the ranks that used them"
-        )
+        groups = format_count(len(inferred), "group")
+        found.append(f"no dump lists the members of {groups}: they are taken to be the ranks that used them")
     for group in situation.groups:
         stuck, first = group.stuck_at(), group.compare_from()
         if stuck is not None and first is not None and first > stuck:

@@ -61,15 +61,13 @@ class Group(NamedTuple):
         key: Name, description and members.
         is_inferred: No dump lists the members: they are the ranks that used it.
         members: What each member with a dump did, by rank.
+        no_dump: Members without a dump; of a group that all dumped ranks used and nobody lists, the ranks in between.
     """
 
     key: GroupKey
     is_inferred: bool
     members: dict[int, Member]
-
-    def no_dump(self) -> list[int]:
-        """Return the members without a dump."""
-        return [rank for rank in self.key.members if rank not in self.members]
+    no_dump: list[int]
 
     def stuck_at(self) -> int | None:
         """Return the first number that some member has not finished, None where all is done."""
@@ -115,9 +113,16 @@ class Situation:
         return max(entries, key=lambda entry: (entry.created_ns or 0, entry.number), default=None)
 
     def known_ranks(self) -> set[int]:
-        """Return all ranks that any dump names."""
+        """Return all ranks that any dump names, and those between the ranks with a dump: ranks are counted from 0."""
         listed = {rank for dump in self.dumps.values() for key in dump.groups for rank in key.members}
-        return listed | set(self.dumps) | {rank for group in self.groups for rank in group.key.members}
+        used = {rank for group in self.groups for rank in group.key.members}
+        return (
+            listed | used | set(range(max(self.dumps) + 1)) if self._are_counted() else listed | used | set(self.dumps)
+        )
+
+    def _are_counted(self) -> bool:
+        """Tell whether most ranks up to the highest one left a dump, so that a gap is a rank and not another node."""
+        return 2 * len(self.dumps) > max(self.dumps)
 
 
 def bring_together(dumps: Sequence[FlightDump]) -> Situation:
@@ -137,7 +142,10 @@ def bring_together(dumps: Sequence[FlightDump]) -> Situation:
         inferred = not key.members
         members = key.members or tuple(sorted(users[key]))
         told = {rank: _member(rank, key, by_rank[rank].entries) for rank in members if rank in by_rank}
-        groups.append(Group(key._replace(members=members), inferred, told))
+        no_dump = [rank for rank in members if rank not in by_rank]
+        if inferred and set(told) == set(by_rank):
+            no_dump = [rank for rank in range(max(by_rank)) if rank not in by_rank]
+        groups.append(Group(key._replace(members=members), inferred, told, no_dump))
     transfers = {
         rank: [entry for entry in dump.entries if entry.is_p2p and entry.is_active] for rank, dump in by_rank.items()
     }

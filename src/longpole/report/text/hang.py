@@ -32,6 +32,7 @@ _NEXT: Final = {
 _ROWS: Final = 16
 _LINES: Final = 6
 _GROUPS: Final = 4
+_WAITS: Final = 8
 
 
 def render_hang(hang: Hang, *, width: int, color: bool) -> str:
@@ -129,18 +130,15 @@ def _waiting(hang: Hang, style: Style) -> list[str]:
     rows: dict[str, list[HangWaiting]] = {}
     for one in hang.waiting:
         rows.setdefault(name_operation(one.at), []).append(one)
-    for name, some in sorted(rows.items(), key=lambda row: -len(row[1]))[:_ROWS]:
+    # What holds somebody up goes before what only waits behind it.
+    ordered = sorted(rows.items(), key=lambda row: (not any(one.for_ranks for one in row[1]), -len(row[1])))
+    for name, some in ordered[:_WAITS]:
         others = sorted({rank for one in some for rank in one.for_ranks})
         text = f"{name_ranks(sorted({one.rank for one in some}))} in {name}"
-        lines += wrap(
-            escape(f"{text}, for {name_ranks(others)}" if others else text),
-            style.width,
-            first="  ",
-            rest="    ",
-            max_lines=_LINES,
-        )
-    if len(rows) > _ROWS:
-        lines.append(f"  and in {len(rows) - _ROWS:,} more operations; --json has them all")
+        text = f"{text}, for {name_ranks(others)}" if others else text
+        lines += wrap(escape(text), style.width, first="  ", rest="    ", max_lines=_LINES)
+    if len(rows) > _WAITS:
+        lines.append(f"  and in {len(rows) - _WAITS:,} more operations; --json has them all")
     return lines
 
 
@@ -148,7 +146,9 @@ def _groups(hang: Hang, style: Style) -> list[str]:
     if not hang.groups or hang.verdict == "mismatch":
         return []
     lines = [style.title("WHERE GROUPS STAND")]
-    for group in hang.groups[:_GROUPS]:
+    at = {(root.at.group, root.at.description) for root in hang.roots}
+    ordered = sorted(hang.groups, key=lambda group: ((group.name, group.description) not in at, not group.not_entered))
+    for group in ordered[:_GROUPS]:
         lines += wrap(escape(_group(group)), style.width, first="  ", rest="    ", max_lines=_LINES)
     if len(hang.groups) > _GROUPS:
         lines.append(f"  and {len(hang.groups) - _GROUPS:,} more groups; --json has them all")

@@ -154,6 +154,17 @@ def test_members_that_no_dump_lists_are_those_that_used_the_group() -> None:
     assert hang.groups[0].members_inferred
 
 
+def test_a_rank_between_those_with_a_dump_may_be_the_one_where_nobody_lists_members() -> None:
+    """Rank 1 died, and its peers' operations failed with it, which on gloo looks like an end."""
+    unlisted = group((), "0", "default_pg")
+    gone = [dump(rank, [entry(unlisted, 13, state="scheduled", backend="gloo")]) for rank in (0, 2)]
+
+    hang = _explain([*gone, dump(3, [entry(unlisted, 13, done=False, backend="gloo")])])
+
+    assert (hang.verdict, hang.missing) == ("not_told", [1])
+    assert "rank 1 left no dump" in hang.says
+
+
 def test_rings_that_begin_at_other_numbers_are_compared_from_where_all_do() -> None:
     firsts = {0: 5, 1: 7, 2: 6, 3: 6}
     dumps = [
