@@ -194,7 +194,10 @@ def _says(verdict: Verdict, roots: list[HangRoot], mismatches: list[Mismatch], w
         return "every operation that is recorded came to its end"
     if verdict == "not_told":
         unknown = sorted({rank for some in waits.values() for wait in some for rank in wait.unknown})
-        return f"ranks wait, and {name_ranks(unknown)} left no dump: whether they hold the job up is not known"
+        waiting = sorted(rank for rank, some in waits.items() if some)
+        they = "it" if len(unknown) == 1 else "they"
+        verb = "waits" if len(waiting) == 1 else "wait"
+        return f"{name_ranks(waiting)} {verb}, and {name_ranks(unknown)} left no dump: {they} may hold the job up"
     ranks = name_ranks([root.rank for root in roots if root.kind == verdict])
     at = name_operation(roots[0].at)
     if verdict == "mismatch":
@@ -256,7 +259,7 @@ def _cautions(situation: Situation, waits: dict[int, list[Wait]]) -> list[str]:
     found = []
     missing = sorted({rank for some in waits.values() for wait in some for rank in wait.unknown})
     if missing:
-        found.append(f"{name_ranks(missing)} left no dump, and others wait in groups that they belong to")
+        found.append(f"others wait in groups of {name_ranks(missing)}, without a dump")
     versions = sorted({dump.version or "none" for dump in situation.dumps.values()})
     if len(versions) > 1:
         found.append(f"dumps of different versions ({', '.join(versions)}) are compared")
