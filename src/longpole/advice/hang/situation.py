@@ -116,9 +116,8 @@ class Situation:
         """Return all ranks that any dump names, and those between the ranks with a dump: ranks are counted from 0."""
         listed = {rank for dump in self.dumps.values() for key in dump.groups for rank in key.members}
         used = {rank for group in self.groups for rank in group.key.members}
-        return (
-            listed | used | set(range(max(self.dumps) + 1)) if self._are_counted() else listed | used | set(self.dumps)
-        )
+        between = set(range(max(self.dumps))) if self._are_counted() else set()
+        return listed | used | between | set(self.dumps)
 
     def _are_counted(self) -> bool:
         """Tell whether most ranks up to the highest one left a dump, so that a gap is a rank and not another node."""
