@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _BLOBS: Final = "exported with --include-blobs true"
 _OF_NSYS: Final = {
-    "distributedInfo": f"the creation of NCCL's communicators (NVTX from the program's start, {_BLOBS})",
+    "distributedInfo": "a trace of the PyTorch profiler, which says it; exports do not",
     "collective metadata (torch 2.4 or later)": f"what NCCL attaches to its annotations (NVTX, {_BLOBS})",
     "collective metadata": f"what NCCL attaches to its annotations (NVTX, {_BLOBS})",
     "device activities (ProfilerActivity.CUDA or the like)": "device activities (nsys profile --trace=cuda,nvtx)",

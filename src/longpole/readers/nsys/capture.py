@@ -72,7 +72,7 @@ class Capture:
         shown: The file, as it was given.
         activities: Columns by the end of the table's name: `KERNEL`, `RUNTIME`, …; a table that is not there has none.
         os_calls: Calls of the operating system.
-        ranges: Annotations, in the table's order.
+        ranges: Annotations by process (`globalPid`), in the table's order.
         strings: Texts by id.
         threads: Names of threads by `globalTid`.
         processes: Names of processes by `globalPid`.
@@ -90,7 +90,7 @@ class Capture:
     shown: str
     activities: dict[str, Columns] = field(default_factory=dict)
     os_calls: Columns = field(default_factory=dict)
-    ranges: list[Range] = field(default_factory=list)
+    ranges: dict[int, list[Range]] = field(default_factory=dict)
     strings: dict[int, str] = field(default_factory=dict)
     threads: dict[int, str] = field(default_factory=dict)
     processes: dict[int, str] = field(default_factory=dict)
@@ -103,6 +103,12 @@ class Capture:
     schema_version: str = ""
     rows: dict[str, int] = field(default_factory=dict)
     damaged: dict[str, str] = field(default_factory=dict)
+
+    def ranges_of(self, process: int | None) -> list[Range]:
+        """Return the annotations of a process, of all where None."""
+        if process is None:
+            return sorted((one for ranges in self.ranges.values() for one in ranges), key=lambda one: one.row)
+        return self.ranges.get(process, [])
 
     def first_event(self, table: str) -> int:
         """Return the number of a table's first row, where the rows of all tables are counted through."""
@@ -157,7 +163,7 @@ def _read_ranges(database: Database, capture: Capture) -> None:
         if not isinstance(text, str):
             text = capture.strings.get(text_id, "") if isinstance(text_id, int) else ""  # noqa: PLW2901
         attached = blob if isinstance(blob, bytes) else text_of_json if isinstance(text_of_json, str) else None
-        capture.ranges.append(
+        capture.ranges.setdefault(thread & PID_MASK, []).append(
             Range(
                 start,
                 end if isinstance(end, int) else MISSING,

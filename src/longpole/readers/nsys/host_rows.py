@@ -91,7 +91,7 @@ def host_side(
         complaints: Hears of rows that cannot be placed.
         settings: Thresholds of placing.
     """
-    ranges = ranges_of(capture, process)
+    ranges = capture.ranges_of(process)
     texts = [read_text(one.name) for one in ranges]
     calls = [
         _calls(capture, ("CUPTI_ACTIVITY_KIND_RUNTIME", capture.activities["RUNTIME"]), process, names, complaints),
@@ -135,11 +135,6 @@ def _collectives(ranges: list[Range], row_of: dict[int, int], capture: Capture) 
         if number in row_of
     )
     return tuple(args for args in said if args is not None)
-
-
-def ranges_of(capture: Capture, process: int | None) -> list[Range]:
-    """Return the annotations of a process, of all where None."""
-    return [one for one in capture.ranges if process is None or one.thread & PID_MASK == process]
 
 
 def _calls(

@@ -1,7 +1,8 @@
 """From an export to the timelines of the ranks in it: one for each process that used a device.
 
-Which rank a process is, the file's name says where it is alone; several are counted in order of their devices, and
-marked as assumed. Correlation ids belong to a process: nothing is joined across two of them.
+Which rank a process is, the file's name says where it is alone; several are counted in the order of a communicator
+of all, else of their devices, and marked as assumed. Correlation ids belong to a process: nothing is joined across two
+of them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from longpole.readers.nsys.capture import DEVICE_TABLES, PID_MASK, read_capture
 from longpole.readers.nsys.complaints import Complaints
 from longpole.readers.nsys.database import MISSING, open_database
 from longpole.readers.nsys.device_rows import device_table, sync_table
-from longpole.readers.nsys.host_rows import host_side, ranges_of
+from longpole.readers.nsys.host_rows import host_side
 from longpole.readers.nsys.names import Names, shown
 from longpole.readers.nsys.nccl import job_of
 from longpole.readers.nsys.sniff import NOT_EXPORTED, is_report
@@ -28,6 +29,7 @@ from longpole.timeline.tables import DeviceTable
 from longpole.timeline.timeline import Identity, Source, Timeline
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from longpole.readers.nsys.capture import Capture
@@ -60,11 +62,17 @@ def read_nsys(
         raise NotATraceError.at(shown_as, None, NOT_EXPORTED, "Then give the .sqlite file")
     with open_database(path, shown_as, settings, member) as database:
         capture = read_capture(database)
-    processes = _processes(capture)
-    timelines = [
-        _timeline(capture, process, identity, size_bytes, settings)
-        for process, identity in zip(processes, _identities(capture, processes), strict=True)
-    ]
+    callers = _callers(capture)
+    processes = _in_order(capture, _processes(capture, callers))
+    ranks = zip(processes, _identities(capture, len(processes)), strict=True)
+    others = _names_of(capture, callers.keys() - set(processes)) if None not in processes else []
+    timelines: list[Timeline] = []
+    for process, identity in ranks:
+        complaints = Complaints(capture, identity.rank)
+        complaints.damage()
+        if not timelines:  # of the file, and said once
+            complaints.others(others)
+        timelines.append(_timeline(capture, process, (identity, complaints), size_bytes, settings))
     n_skipped = sum(timeline.source.n_skipped for timeline in timelines)  # of the file, like all that a source says
     return [
         replace(timeline, source=replace(timeline.source, n_skipped=n_skipped))
@@ -73,7 +81,7 @@ def read_nsys(
     ]
 
 
-def _processes(capture: Capture) -> list[int | None]:
+def _processes(capture: Capture, callers: dict[int, int]) -> list[int | None]:
     """Return the processes that are ranks, in order of their devices; None for all that there is."""
     first_device: dict[int, int] = {}
     for kind in DEVICE_TABLES:
@@ -87,7 +95,6 @@ def _processes(capture: Capture) -> list[int | None]:
     users: list[int | None] = [pid for _, pid in sorted((device, pid) for pid, device in first_device.items())]
     if users:
         return users
-    callers = _callers(capture)
     # Without device rows the process with the most calls is the program; rows that name no process belong to it.
     if len(callers) > 1 and not any(_length(capture, kind) for kind in DEVICE_TABLES):
         return [max(callers, key=lambda pid: callers[pid])]
@@ -103,44 +110,46 @@ def _callers(capture: Capture) -> dict[int, int]:
     counts: dict[int, int] = {}
     for columns in (capture.activities["RUNTIME"], capture.os_calls):
         if columns:
-            for pid, count in zip(*np.unique(columns["globalTid"] & PID_MASK, return_counts=True), strict=True):
+            threads = columns["globalTid"][columns["globalTid"] != MISSING]
+            for pid, count in zip(*np.unique(threads & PID_MASK, return_counts=True), strict=True):
                 counts[int(pid)] = counts.get(int(pid), 0) + int(count)
-    for one in capture.ranges:
-        counts[one.thread & PID_MASK] = counts.get(one.thread & PID_MASK, 0) + 1
+    for pid, ranges in capture.ranges.items():
+        counts[pid] = counts.get(pid, 0) + len(ranges)
     return counts
 
 
-def _identities(capture: Capture, processes: list[int | None]) -> list[Identity]:
-    """Tell the ranks: by the file's name where a process is alone, else by NCCL, else by the order of devices.
+def _in_order(capture: Capture, processes: list[int | None]) -> list[int | None]:
+    """Put ranks in the order of a communicator of which all are members, each at a place of its own.
 
-    A communicator tells the ranks of a job only if it holds all of it: every process must be a member of one of the
-    same size, each at a place of its own.
+    It need not hold the whole job: of a pair in each of four files, all would call themselves ranks 0 and 1 of 2. So
+    it tells the order, and neither numbers nor how many ranks there are.
     """
+    jobs = {process: job_of(capture.ranges_of(process), capture) for process in processes}
+    told = [job for job in jobs.values() if job is not None]
+    if len(set(told)) < len(processes) or len({size for size, _ in told}) > 1:
+        return processes
+    return sorted(processes, key=lambda process: jobs[process] or (0, 0))
+
+
+def _identities(capture: Capture, n_ranks: int) -> list[Identity]:
+    """Tell the ranks: by the file's name where a process is alone, else they are counted."""
     host = shown(capture.host)[:_HOST_MAX]
-    named = rank_in_name(PurePath(capture.shown).name) if len(processes) == 1 else None
-    jobs = [job_of(ranges_of(capture, process), capture) for process in processes]
-    told = [job for job in jobs if job is not None]
-    whole = len(set(told)) == len(processes) and len({size for size, _ in told}) == 1
-    size = told[0][0] if whole else None
+    named = rank_in_name(PurePath(capture.shown).name) if n_ranks == 1 else None
     if named is not None:
-        return [Identity(named, rank_assumed=False, world_size=size, host=host)]
-    if whole:
-        return [Identity(rank, rank_assumed=False, world_size=size, host=host) for _, rank in told]
-    return [Identity(place, rank_assumed=True, world_size=None, host=host) for place in range(len(processes))]
+        return [Identity(named, rank_assumed=False, world_size=None, host=host)]
+    return [Identity(place, rank_assumed=True, world_size=None, host=host) for place in range(n_ranks)]
 
 
 def _timeline(
-    capture: Capture, process: int | None, identity: Identity, size_bytes: int, settings: Settings
+    capture: Capture, process: int | None, told: tuple[Identity, Complaints], size_bytes: int, settings: Settings
 ) -> Timeline:
+    identity, complaints = told
     names = Names()
-    complaints = Complaints(capture, identity.rank)
-    complaints.damage()
     device = device_table(capture, process, names, complaints, settings)
     side = host_side(capture, process, names, complaints, settings)
     calls = np.flatnonzero(side.table.kind == Kind.RUNTIME)
     device = replace(device, launch=launches_by_correlation(side.table, calls, device))
     complaints.whole_graphs(int(np.isin(device.event, _graph_events(capture)).sum()))
-    complaints.others(_others(capture, process))
     return Timeline(
         identity=identity,
         source=Source(
@@ -178,14 +187,12 @@ def _graph_events(capture: Capture) -> np.ndarray:
     return np.arange(first, first + _length(capture, "GRAPH_TRACE"))
 
 
-def _others(capture: Capture, process: int | None) -> list[str]:
-    """Name the processes with calls or annotations of their own that are no rank; said once, by the first rank."""
-    processes = _processes(capture)
-    if process is None or process != processes[0]:
-        return []
-    ranks = set(processes)
-    left = sorted(pid for pid in _callers(capture) if pid not in ranks)
-    return [shown(capture.processes.get(pid, "") or f"process {pid >> _PROCESS_SHIFT & _PROCESS_BITS}") for pid in left]
+def _names_of(capture: Capture, processes: Iterable[int]) -> list[str]:
+    """Name processes, by their numbers where the export does not."""
+    return [
+        shown(capture.processes.get(pid, "") or f"process {pid >> _PROCESS_SHIFT & _PROCESS_BITS}")
+        for pid in sorted(processes)
+    ]
 
 
 def _by_device(found: dict[tuple[int, int], _Value], process: int | None) -> dict[int, _Value]:

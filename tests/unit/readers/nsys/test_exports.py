@@ -76,16 +76,43 @@ def test_a_process_alone_has_the_rank_that_its_files_name_tells(tmp_path: Path) 
     assert (timeline.identity.rank, timeline.identity.rank_assumed) == (7, False)
 
 
-def test_communicators_of_part_of_the_job_tell_no_rank(tmp_path: Path) -> None:
-    """Two pairs of two: each communicator has a rank 0, so none of them can be the job's."""
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (2, 0, 3, 1)])
+def test_a_communicator_of_all_tells_the_order_and_no_more(tmp_path: Path, order: tuple[int, ...]) -> None:
+    """It may be that of one node among many, so neither ranks nor their number follow."""
     export = Export()
-    for place in range(4):
+    for place, rank in enumerate(order):
         _job(pid=100 + place, device=place, export=export)
-        export.nccl("ncclCommInitRank", 1_000, 2_000, (5 + place // 2, 2, place % 2, 0), pid=100 + place)
+        export.nccl("ncclCommInitRank", 1_000, 2_000, (5, 4, rank, 0), pid=100 + place)
 
     timelines = _read(export.write(tmp_path / "a.sqlite"))
 
-    assert [(one.identity.rank, one.identity.world_size) for one in timelines] == [(n, None) for n in range(4)]
+    assert [one.tracks[0].pid for one in timelines] == [100 + order.index(rank) for rank in range(4)]
+    assert {(one.identity.rank_assumed, one.identity.world_size) for one in timelines} == {(True, None)}
+
+
+def test_communicators_of_part_of_the_file_do_not_even_tell_the_order(tmp_path: Path) -> None:
+    """Two pairs of two: each has a rank 0."""
+    export = Export()
+    for place in range(4):
+        _job(pid=100 + place, device=place, export=export)
+        export.nccl("ncclCommInitRank", 1_000, 2_000, (5 + place // 2, 2, 1 - place % 2, 0), pid=100 + place)
+
+    timelines = _read(export.write(tmp_path / "a.sqlite"))
+
+    assert [one.tracks[0].pid for one in timelines] == [100, 101, 102, 103]
+
+
+def test_nodes_whose_communicators_are_their_own_are_one_job(tmp_path: Path) -> None:
+    """Every file's largest communicator holds its two processes alone; the job has four ranks."""
+    for node in range(2):
+        export = Export()
+        for place in range(2):
+            pid = 100 + 10 * node + place
+            _job(pid=pid, device=place, export=export)
+            export.nccl("ncclCommInitRank", 1_000, 2_000, (5 + node, 2, place, 0), pid=pid)
+        export.write(tmp_path / f"node{node}.sqlite")
+
+    assert report_on(tmp_path).run.ranks_present == [0, 1, 2, 3]
 
 
 def test_a_launcher_without_a_device_is_no_rank_and_is_named(tmp_path: Path) -> None:
